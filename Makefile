@@ -1,0 +1,47 @@
+# Two commands for a newcomer: `make demo` and `make test`. Each sets up .venv first if it has to.
+# Another Python: `PYTHON=python3.12 make test`.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help demo test lint test-slow docs benchmark clean
+
+help:
+	@echo "make demo       set up, train on the embedded digits, print a table, write demo-report/report.html"
+	@echo "make test       set up, run the linters and the tests (under 8 minutes on two cores)"
+	@echo "make test-slow  the tests that take minutes or need data sets"
+	@echo "make docs       build the documentation into docs/_build"
+	@echo "make benchmark  ten members as one program against a PyTorch loop, on this machine"
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) else "Python 3.11 or newer is needed, this is %d.%d; try PYTHON=python3.12 make test" % v)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/nu-ensembles demo --out demo-report --overwrite
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+test: $(STAMP) lint
+	$(BIN)/python -m pytest
+
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -m slow
+
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]' -c constraints.txt
+	$(BIN)/python -m sphinx -W -b html docs docs/_build
+
+benchmark: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0'
+	$(BIN)/python benchmarks/members_vs_torch_loop.py
+
+clean:
+	rm -rf $(VENV) docs/_build demo-report

@@ -1,0 +1,71 @@
+"""nu-ensembles: better calibrated deep ensembles from unlabelled data.
+
+Implements *Something for (almost) nothing: improving deep ensemble calibration using unlabeled data* (Pitas and
+Arbel). The public names are listed here and imported when first used, so that `import nu_ensembles` stays light.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from nu_ensembles._version import __version__
+
+if TYPE_CHECKING:
+    from nu_ensembles import datasets, methods, metrics, models, report, theory
+    from nu_ensembles.ensemble import Ensemble
+    from nu_ensembles.errors import DamagedFileError, InputError, NonFiniteLossError
+    from nu_ensembles.estimator import EnsembleClassifier, NuEnsembleClassifier
+    from nu_ensembles.inputs import Unlabeled
+    from nu_ensembles.labels import random_labels
+    from nu_ensembles.models import Model
+    from nu_ensembles.training import fit
+
+_HOME = {
+    "DamagedFileError": "errors",
+    "Ensemble": "ensemble",
+    "EnsembleClassifier": "estimator",
+    "InputError": "errors",
+    "Model": "models",
+    "NonFiniteLossError": "errors",
+    "NuEnsembleClassifier": "estimator",
+    "Unlabeled": "inputs",
+    "fit": "training",
+    "random_labels": "labels",
+}
+_ROOMS = ("datasets", "methods", "metrics", "models", "report", "theory")
+
+__all__ = [
+    "DamagedFileError",
+    "Ensemble",
+    "EnsembleClassifier",
+    "InputError",
+    "Model",
+    "NonFiniteLossError",
+    "NuEnsembleClassifier",
+    "Unlabeled",
+    "__version__",
+    "datasets",
+    "fit",
+    "methods",
+    "metrics",
+    "models",
+    "random_labels",
+    "report",
+    "theory",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(importlib.import_module(f"nu_ensembles.{_HOME[name]}"), name)
+    elif name in _ROOMS:
+        value = importlib.import_module(f"nu_ensembles.{name}")
+    else:
+        raise AttributeError(f"module 'nu_ensembles' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,140 @@
+"""What the user hands in, checked once at the edge; inside, code trusts it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nu_ensembles.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Unlabeled:
+    """Unlabelled rows in a wrapper without a length.
+
+    `GridSearchCV` slices every fit argument that has as many rows as X; unlabelled rows must never be sliced with
+    the labelled ones. Pass `X_unlabeled=nu.Unlabeled(U)` there.
+    """
+
+    rows: Any
+
+
+def check_rows(x: Any, name: str, row_shape: tuple[int, ...] | None = None, least_rows: int = 1) -> np.ndarray:
+    """Rows of numbers: bytes stay bytes (they are pixels), everything else becomes float32 or float64.
+
+    Args:
+      x: array-like `[N, …]`, at least two axes.
+      name: what to call it in an error ("X", "X_unlabeled").
+      row_shape: the shape that a row must have, if known.
+
+    Raises:
+      InputError: not numbers, not finite, of another shape, or too few.
+    """
+    x = np.asarray(x)
+    if x.dtype.kind not in "biuf":
+        raise InputError(f"{name} holds {x.dtype} values; give numbers only (encode text and dates first).")
+    if x.ndim < 2:
+        raise InputError(
+            f"{name} has shape {x.shape}; give one row per sample, [n, features] or [n, height, width, channels] "
+            "(a single feature: x.reshape(-1, 1); a single sample: x.reshape(1, -1))."
+        )
+    if row_shape is not None and x.shape[1:] != row_shape:
+        raise InputError(
+            f"{name} has rows of shape {x.shape[1:]} where {row_shape} is expected; give it the same columns in the "
+            "same order as the training data."
+        )
+    if len(x) < least_rows:
+        raise InputError(f"{name} has {len(x)} rows; at least {least_rows} needed.")
+    if x.shape[1:] and 0 in x.shape[1:]:
+        raise InputError(f"{name} has 0 feature(s) (shape {x.shape}) while a minimum of 1 is required.")
+    if x.dtype == np.uint8:
+        return x
+    if x.dtype.kind != "f":
+        return x.astype(np.float64)
+    if x.dtype.itemsize != 8:
+        x = x.astype(np.float32)
+    finite = np.isfinite(x.reshape(len(x), -1)).all(axis=1)
+    if not finite.all():
+        bad = x[~finite]
+        kind = "NaN" if np.isnan(bad).any() else "infinity"
+        n_bad = int((~np.isfinite(bad)).sum())
+        raise InputError(
+            f"{name} contains {kind}: {n_bad} value(s) not finite, the first in row {int(np.argmin(finite))}; fill in "
+            "or remove them first."
+        )
+    return x
+
+
+def check_labels(y: Any, classes: Sequence[Any] | np.ndarray | None, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Classes and the class number of each row.
+
+    Args:
+      y: labels `[N]` of any kind: numbers, strings, booleans.
+      classes: all classes in the wished order, where not all occur in y; sorted unique labels by default.
+
+    Returns:
+      classes `[C]` and int32 codes `[N]`.
+    """
+    y = np.asarray(y)
+    if y.ndim != 1 or len(y) != n_rows:
+        raise InputError(f"y has shape {y.shape} where ({n_rows},) is expected: one label per row of X.")
+    if y.dtype.kind == "f":
+        if not np.isfinite(y).all():
+            raise InputError(f"y contains NaN or infinity in {int((~np.isfinite(y)).sum())} row(s); remove those rows.")
+        fractions = np.flatnonzero(y != np.floor(y))
+        if len(fractions):
+            raise InputError(
+                f"Unknown label type: y holds fractions (row {fractions[0]}: {y[fractions[0]]:g}), and a classifier "
+                "needs classes; use whole numbers or strings."
+            )
+    if classes is None:
+        try:
+            found, codes = np.unique(y, return_inverse=True)
+        except TypeError:
+            raise InputError("y mixes labels of different types; use one type for all.") from None
+    else:
+        found = np.asarray(classes)
+        position = {label: number for number, label in enumerate(found.tolist())}
+        strange = [label for label in np.unique(y).tolist() if label not in position]
+        if strange:
+            raise InputError(f"y holds the label {strange[0]!r}, which is not among the classes {found.tolist()}.")
+        codes = np.array([position[label] for label in y.tolist()])
+    if len(found) < 2:
+        raise InputError(f"y holds one class only ({found.tolist()[0]!r}); a classifier needs at least two classes.")
+    return found, codes.astype(np.int32)
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Weights with mean one over the rows that count; float32 `[N]`."""
+    if sample_weight is None:
+        return np.ones(n_rows, np.float32)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.shape != (n_rows,):
+        raise InputError(f"sample_weight has shape {weight.shape} where ({n_rows},) is expected: one per row of X.")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise InputError("sample_weight must be finite and not negative.")
+    if not (weight > 0).any():
+        raise InputError("sample_weight is zero for every row; at least one row must count.")
+    return (weight / weight[weight > 0].mean()).astype(np.float32)
+
+
+def check_whole(value: Any, name: str, least: int = 1) -> int:
+    """A whole number of at least `least`."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+    return int(value)
+
+
+def check_positive(value: Any, name: str, zero_allowed: bool = False) -> float:
+    """A finite number above (or, if allowed, at) zero."""
+    ok = isinstance(value, int | float | np.integer | np.floating) and np.isfinite(value)
+    if not ok or value < 0 or (value == 0 and not zero_allowed):
+        raise InputError(
+            f"{name} must be a {'number of at least' if zero_allowed else 'number above'} 0, not {value!r}."
+        )
+    return float(value)
