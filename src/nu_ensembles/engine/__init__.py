@@ -1,0 +1,1 @@
+"""Runs members as one program: batches on the device, plans, optimiser, checkpoints. Knows no method by name."""

@@ -1,0 +1,60 @@
+"""Augmentation of images on the device: flip, pad, crop, drawn anew for every image in every step.
+
+An augmentation is any hashable callable `(key, images [B, H, W, C]) -> images`; it runs inside the training
+step, on one member's batch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from nu_ensembles.errors import unknown_name
+
+Augmentation = Callable[[Array, Array], Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class FlipAndCrop:
+    """Horizontal flip with probability one half, zero padding, and a crop of the original size.
+
+    Attributes:
+      padding: pixels on each side.
+      published_offsets: draw offsets from 0 … 2*padding-1, as the paper's code does, which never takes the last
+        one; the default draws from all 2*padding+1.
+    """
+
+    padding: int = 4
+    published_offsets: bool = False
+
+    def __call__(self, key: Array, images: Array) -> Array:
+        n, height, width, channels = images.shape
+        flip_key, row_key, column_key = jax.random.split(key, 3)
+        flip = jax.random.bernoulli(flip_key, 0.5, (n, 1, 1, 1))
+        images = jnp.where(flip, images[:, :, ::-1], images)
+        pad = (self.padding, self.padding)
+        padded = jnp.pad(images, ((0, 0), pad, pad, (0, 0)))
+        n_offsets = 2 * self.padding + (0 if self.published_offsets else 1)
+        top = jax.random.randint(row_key, (n,), 0, n_offsets)
+        left = jax.random.randint(column_key, (n,), 0, n_offsets)
+
+        def crop(image: Array, top: Array, left: Array) -> Array:
+            return jax.lax.dynamic_slice(image, (top, left, 0), (height, width, channels))
+
+        return jax.vmap(crop)(padded, top, left)
+
+
+AUGMENTATIONS: dict[str, Augmentation] = {"flip_crop": FlipAndCrop()}
+
+
+def as_augmentation(augment: str | Augmentation | None) -> Augmentation | None:
+    """An augmentation by name; a callable or None passes through."""
+    if isinstance(augment, str):
+        if augment not in AUGMENTATIONS:
+            raise unknown_name("augmentation", augment, AUGMENTATIONS)
+        return AUGMENTATIONS[augment]
+    return augment

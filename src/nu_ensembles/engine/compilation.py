@@ -1,0 +1,49 @@
+"""JAX's persistent compilation cache, switched on at the first fit, so that a second process compiles nothing."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+
+import jax
+
+SWITCH = "NU_ENSEMBLES_COMPILATION_CACHE"
+MOST_BYTES = 1 << 30
+
+
+def cache_folder() -> Path | None:
+    """The per-user folder of compiled programs; None if `NU_ENSEMBLES_COMPILATION_CACHE=off`."""
+    chosen = os.environ.get(SWITCH, "")
+    if chosen.lower() in ("off", "0", "no", "false"):
+        return None
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "nu-ensembles" / "compiled"
+
+
+@functools.cache
+def use_persistent_cache() -> None:
+    """Switches the cache on unless the user has set one (or has switched ours off). Once a process."""
+    folder = cache_folder()
+    if folder is None or jax.config.values.get("jax_compilation_cache_dir") is not None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        return  # a read-only home: compile every time
+    _keep_below(folder, MOST_BYTES)
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
+def _keep_below(folder: Path, most_bytes: int) -> None:
+    """Removes the entries that were not used for longest. JAX's own limit needs a package that we do without."""
+    entries = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in folder.iterdir() if path.is_file())
+    excess = sum(size for _, size, _ in entries) - most_bytes
+    for _, size, path in entries:
+        if excess <= 0:
+            return
+        path.unlink(missing_ok=True)
+        excess -= size

@@ -1,0 +1,88 @@
+"""Probabilities of all lanes on rows that may not fit the device at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from nu_ensembles.engine.batches import padded_size
+from nu_ensembles.engine.program import network_inputs
+from nu_ensembles.models import Model, join_variables
+
+# Large enough to keep a GPU busy, small enough that ten members' activations stay below a gigabyte.
+ROWS_AT_ONCE = 4096
+VALUES_AT_ONCE = 1 << 24
+
+
+@partial(jax.jit, static_argnames=("model", "dtype"))
+def lane_probabilities(model: Model, dtype: str, params: Any, model_state: Any, x: Array) -> Array:
+    """Softmax outputs `[R, N, C]` of every lane on the same rows `[N, …]`."""
+
+    def one_lane(params: Any, state: Any) -> Array:
+        logits = model.apply(join_variables(params, state), network_inputs(x, dtype), key=None, train=False)
+        if isinstance(logits, tuple):
+            logits = logits[0]
+        return jax.nn.softmax(logits.astype(jnp.promote_types(logits.dtype, jnp.float32)), axis=-1)
+
+    return jax.vmap(one_lane)(params, model_state)
+
+
+@partial(jax.jit, static_argnames=("model", "dtype"))
+def fold_probabilities(model: Model, dtype: str, params: Any, model_state: Any, x: Array, rows: Array) -> Array:
+    """Softmax outputs `[R, V, C]` of every lane on its own rows, int `[R, V]`, of `x`."""
+
+    def one_lane(params: Any, state: Any, rows: Array) -> Array:
+        stacked = jax.tree.map(lambda leaf: leaf[None], (params, state))
+        return lane_probabilities(model, dtype, *stacked, x[rows])[0]
+
+    return jax.vmap(one_lane)(params, model_state, rows)
+
+
+def row_batches(x: np.ndarray, rows_at_once: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
+    """Slices of the rows, each padded (by repeating its last row) to a power of two.
+
+    Few distinct sizes reach the compiler, and at most `ROWS_AT_ONCE` rows the device.
+    """
+    values_a_row = int(np.prod(x.shape[1:])) or 1
+    most = rows_at_once or max(1, min(ROWS_AT_ONCE, VALUES_AT_ONCE // values_a_row))
+    for start in range(0, len(x), most):
+        part = x[start : start + most]
+        missing = min(padded_size(len(part)), most) - len(part)
+        padded = np.concatenate([part, np.repeat(part[-1:], missing, axis=0)]) if missing else part
+        yield slice(start, start + len(part)), padded
+
+
+def predict_lanes(
+    model: Model,
+    dtype: str,
+    params: Any,
+    model_state: Any,
+    x: np.ndarray,
+    lanes_at_once: int | None = None,
+    rows_at_once: int | None = None,
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yields (slice of rows, probabilities `[R, n, C]`), batch after batch, in bounded memory.
+
+    Args:
+      lanes_at_once: how many lanes go through one program; all of them by default.
+    """
+    n_lanes = jax.tree.leaves(params)[0].shape[0]
+    group = lanes_at_once or n_lanes
+    for rows, part in row_batches(x, rows_at_once):
+        on_device = jnp.asarray(part)
+        outputs = [
+            lane_probabilities(
+                model,
+                dtype,
+                *jax.tree.map(lambda leaf, s=start: leaf[s : s + group], (params, model_state)),
+                on_device,
+            )
+            for start in range(0, n_lanes, group)
+        ]
+        yield rows, np.concatenate([np.asarray(each) for each in outputs])[:, : rows.stop - rows.start]

@@ -1,0 +1,219 @@
+"""Trains lanes to the end: group after group as the plan says, with evaluations, checkpoints and progress."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nu_ensembles.engine.checkpoints import CheckpointFolder, fingerprint, held_interrupts
+from nu_ensembles.engine.compilation import use_persistent_cache
+from nu_ensembles.engine.plans import Plan, choose_plan
+from nu_ensembles.engine.predict import lane_probabilities, predict_lanes
+from nu_ensembles.engine.program import Lanes, Program, TrainingData
+from nu_ensembles.engine.progress import progress_bar
+from nu_ensembles.engine.run import Run
+from nu_ensembles.errors import NonFiniteLossError
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """Lanes at the end of their training, in host memory.
+
+    params, model_state: trees whose leaves have a leading axis of lanes.
+    evaluations: step -> probabilities `[R, N, C]` on the evaluation rows.
+    """
+
+    params: Any
+    model_state: Any
+    evaluations: dict[int, np.ndarray]
+    plan: Plan
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluate:
+    """Rows to predict at certain steps; `then(step, probabilities [R, N, C])` is called when all lanes are there."""
+
+    x: np.ndarray
+    at: Sequence[int]
+    then: Callable[[int, np.ndarray], None] | None = None
+
+
+def train(
+    program: Program,
+    lanes: Lanes,
+    data: TrainingData,
+    n_steps: int,
+    *,
+    plan: str = "auto",
+    evaluate: Evaluate | None = None,
+    checkpoints: CheckpointFolder | None = None,
+    verbose: int = 0,
+    description: str = "training",
+) -> Trained:
+    """Trains every lane for `n_steps` steps.
+
+    Raises:
+      NonFiniteLossError: a lane failed; a checkpoint with the last good state is written if there is a folder.
+      KeyboardInterrupt: after a checkpoint, if there is a folder.
+    """
+    use_persistent_cache()
+    decision = choose_plan(plan, lanes.method, program, data, lanes.n_lanes)
+    while True:
+        try:
+            session = _Session(program, lanes, data, n_steps, decision, evaluate, checkpoints)
+            return session.train(verbose, description)
+        except jax.errors.JaxRuntimeError as error:
+            smaller = decision.lanes_at_once // 2
+            if "RESOURCE_EXHAUSTED" not in str(error) or lanes.method.shape == "joint" or smaller < 1:
+                raise
+            warnings.warn(
+                f"The device ran out of memory with {decision.lanes_at_once} members at once; trying {smaller}.",
+                stacklevel=2,
+            )
+            decision = dataclasses.replace(decision, lanes_at_once=smaller)
+
+
+class _Session:
+    """One call of `train` under one plan."""
+
+    def __init__(
+        self,
+        program: Program,
+        lanes: Lanes,
+        data: TrainingData,
+        n_steps: int,
+        plan: Plan,
+        evaluate: Evaluate | None,
+        checkpoints: CheckpointFolder | None,
+    ) -> None:
+        self.program, self.lanes, self.n_steps = program, lanes, n_steps
+        self.data = _with_room_for_predictions(data, program, lanes)
+        self.plan, self.evaluate, self.checkpoints = plan, evaluate, checkpoints
+        self.finished: list[Any] = []  # a (params, model_state) in host memory for every group that is done
+        self.evaluations: dict[int, list[np.ndarray]] = {}  # step -> a [group, N, C] for every group that was there
+        self.reported: set[int] = set()
+        self.fingerprint = ""
+
+    def train(self, verbose: int, description: str) -> Trained:
+        groups = [
+            np.arange(start, min(start + self.plan.lanes_at_once, self.lanes.n_lanes))
+            for start in range(0, self.lanes.n_lanes, self.plan.lanes_at_once)
+        ]
+        checkpoint = None
+        if self.checkpoints is not None:
+            self.fingerprint = fingerprint(self.program, self.lanes, self.data, self.n_steps, self.plan)
+            checkpoint = self.checkpoints.load(self.fingerprint)
+        total = len(groups) * self.n_steps
+        done = 0
+        if checkpoint is not None:
+            self.evaluations = checkpoint.evaluations()
+            done = checkpoint.n_finished * self.n_steps + checkpoint.step
+        with (
+            progress_bar(description, total, done, verbose) as bar,
+            held_interrupts(self.checkpoints is not None) as interrupted,
+        ):
+            for number, group in enumerate(groups):
+                run = self._start(group)
+                if checkpoint is not None and number < checkpoint.n_finished:
+                    template = _first_lanes(run.variables, len(group))
+                    self.finished.append(checkpoint.finished(number, template))
+                    self._remember_predictions(group)
+                    continue
+                if checkpoint is not None and number == checkpoint.n_finished and checkpoint.has_current:
+                    run.restore(checkpoint.current(run.state), checkpoint.step)
+
+                def on_chunk(step: int, losses: np.ndarray, run: Run = run) -> None:
+                    nonlocal done
+                    now = len(self.finished) * self.n_steps + step
+                    bar.advance(now - done, float(np.mean(losses)))
+                    done = now
+                    if self.checkpoints is not None and (interrupted.is_set() or self.checkpoints.due()):
+                        self._save(run)
+                    if interrupted.is_set():
+                        raise KeyboardInterrupt("Stopped; the run can be resumed from its checkpoint.")
+
+                self._train_group(run, group, on_chunk)
+                self.finished.append(_first_lanes(run.variables, len(group)))
+                self._remember_predictions(group)
+        params, model_state = jax.tree.map(lambda *parts: np.concatenate(parts), *self.finished)
+        evaluations = {at: np.concatenate(parts) for at, parts in self.evaluations.items()}
+        return Trained(params, model_state, evaluations, self.plan)
+
+    def _start(self, group: np.ndarray) -> Run:
+        # Every device needs the same number of lanes; the last lane fills up and is trimmed afterwards.
+        n_padded = -(-len(group) // self.plan.n_devices) * self.plan.n_devices
+        padded = np.concatenate([group, np.repeat(group[-1:], n_padded - len(group))])
+        mesh = self.plan.mesh()
+        return Run(self.program, self.lanes.select(padded), self.data, on_host=self.plan.on_host, mesh=mesh)
+
+    def _train_group(self, run: Run, group: np.ndarray, on_chunk: Callable[[int, np.ndarray], None]) -> None:
+        stops = sorted({min(int(at), self.n_steps) for at in self.evaluate.at}) if self.evaluate else []
+        try:
+            for at in stops:
+                if at < run.step:
+                    continue
+                run.advance(at, on_chunk)
+                self._evaluate(run, group, at)
+            run.advance(self.n_steps, on_chunk)
+        except NonFiniteLossError:
+            if self.checkpoints is not None:
+                self._save(run)
+            raise
+
+    def _evaluate(self, run: Run, group: np.ndarray, at: int) -> None:
+        assert self.evaluate is not None
+        parts = self.evaluations.setdefault(at, [])
+        if len(parts) == len(self.finished):  # not yet there from a checkpoint
+            batches = predict_lanes(
+                self.program.model,
+                self.program.dtype,
+                *run.variables,
+                self.evaluate.x,
+                lanes_at_once=1 if self.plan.on_host else None,
+            )
+            parts.append(np.concatenate([probabilities for _, probabilities in batches], axis=1)[: len(group)])
+        n_lanes_there = sum(len(part) for part in parts)
+        if self.evaluate.then is not None and n_lanes_there == self.lanes.n_lanes and at not in self.reported:
+            self.reported.add(at)
+            self.evaluate.then(at, np.concatenate(parts))
+
+    def _remember_predictions(self, group: np.ndarray) -> None:
+        """For sequential methods: the finished member's probabilities on the unlabelled rows, computed once."""
+        if self.lanes.method.shape != "sequential":
+            return
+        assert self.data.x_unlabeled is not None
+        params, model_state = jax.tree.map(jnp.asarray, self.finished[-1])
+        rows = np.asarray(self.data.x_unlabeled)
+        batches = predict_lanes(self.program.model, self.program.dtype, params, model_state, rows)
+        predictions = np.concatenate([probabilities for _, probabilities in batches], axis=1)[0]
+        assert self.data.previous is not None
+        previous = self.data.previous.at[group[0]].set(predictions)
+        self.data = self.data._replace(previous=previous, n_previous=jnp.int32(group[0] + 1))
+
+    def _save(self, run: Run) -> None:
+        assert self.checkpoints is not None
+        self.checkpoints.save(self.fingerprint, self.finished, run.host_state(), run.step, self.evaluations)
+
+
+def _first_lanes(variables: Any, n_lanes: int) -> Any:
+    """The networks of a group in host memory, without the lanes that filled up the devices."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[:n_lanes], variables)
+
+
+def _with_room_for_predictions(data: TrainingData, program: Program, lanes: Lanes) -> TrainingData:
+    """Sequential methods: room for all members' predictions from the start, so that nothing recompiles per member."""
+    if lanes.method.shape != "sequential":
+        return data
+    assert data.x_unlabeled is not None
+    params, model_state = Run(program, lanes.select(np.arange(1)), data).variables
+    one_row = jax.eval_shape(
+        lambda x: lane_probabilities(program.model, program.dtype, params, model_state, x), data.x_unlabeled[:1]
+    )
+    shape = (lanes.n_lanes, data.x_unlabeled.shape[0], one_row.shape[-1])
+    return data._replace(previous=jnp.zeros(shape, one_row.dtype), n_previous=jnp.int32(0))

@@ -1,0 +1,77 @@
+"""nu-ensembles: every member also fits its own random labels on the unlabelled data [Algorithm 1, eq. 5].
+
+  mean CE over Z  +  beta * mean CE over U_i  (+ weight decay, which belongs to the optimiser)
+
+U_i carries member i's labels, drawn once. At beta = 0 this is the standard ensemble, and runs as such.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Literal, get_args
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from nu_ensembles.errors import InputError, unknown_name
+from nu_ensembles.labels import random_labels
+from nu_ensembles.methods.losses import cross_entropy, uniform_cross_entropy
+from nu_ensembles.methods.protocol import Batch, Forward, Method, Shape, method
+from nu_ensembles.methods.standard import Standard
+
+LabelScheme = Literal["without_replacement", "with_replacement", "shared", "uniform"]
+
+
+@method("beta")
+class Nu:
+    """A nu-ensemble.
+
+    Attributes:
+      beta: weight of the unlabelled loss.
+      labels: how the unlabelled points get their targets.
+        "without_replacement": the paper's; up to c members never share a label on a point.
+        "with_replacement": every member draws on its own.
+        "shared": one random label per point, the same for all members.
+        "uniform": no label; the target is the uniform distribution (a confidence penalty on U).
+        The last three separate what diversity does from what softer predictions do.
+    """
+
+    beta: float = 0.01
+    labels: LabelScheme = "without_replacement"
+
+    name: ClassVar[str] = "nu"
+    shape: ClassVar[Shape] = "independent"
+    uses_unlabeled: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        # Inside a program beta is a tracer, which was checked when it was a number.
+        if isinstance(self.beta, int | float) and not (self.beta >= 0 and math.isfinite(self.beta)):
+            raise InputError(f"beta must be a number of at least 0, not {self.beta}; 0 is the standard ensemble.")
+        if self.labels not in get_args(LabelScheme):
+            raise unknown_name("label scheme", self.labels, get_args(LabelScheme))
+
+    def effective(self) -> Method:
+        # A traced zero differs from no unlabelled term in the last bits, so zero runs the other program.
+        return Standard() if isinstance(self.beta, int | float) and self.beta == 0 else self
+
+    def unlabeled_targets(self, key: Array, n_points: int, n_classes: int, n_members: int) -> Array | None:
+        if self.labels == "without_replacement":
+            return random_labels(key, n_points, n_classes, n_members)
+        if self.labels == "with_replacement":
+            # One key per member: member i keeps its labels when members are added.
+            keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(n_members))
+            return jax.vmap(lambda k: jax.random.randint(k, (n_points,), 0, n_classes))(keys)
+        if self.labels == "shared":
+            return jnp.tile(jax.random.randint(key, (n_points,), 0, n_classes), (n_members, 1))
+        return None
+
+    def loss(self, forward: Forward, batch: Batch) -> Array:
+        assert batch.x_unlabeled is not None
+        labelled, unlabelled = forward(batch.x, batch.x_unlabeled)
+        penalty = (
+            uniform_cross_entropy(unlabelled)
+            if batch.y_unlabeled is None
+            else cross_entropy(unlabelled, batch.y_unlabeled)
+        )
+        return cross_entropy(labelled, batch.y, batch.weight) + self.beta * penalty

@@ -1,0 +1,28 @@
+"""Networks: built-in ones, and adapters for a user's own (see `docs/models.md`)."""
+
+from nu_ensembles.models.equinox_adapter import from_equinox
+from nu_ensembles.models.inspect import uses_convolution
+from nu_ensembles.models.lenet import lenet
+from nu_ensembles.models.linen_adapter import from_linen
+from nu_ensembles.models.mlp import mlp, mlp_large
+from nu_ensembles.models.model import Model, ModelSpec, join_variables, split_variables
+from nu_ensembles.models.nnx_adapter import from_nnx
+from nu_ensembles.models.registry import build, from_spec
+from nu_ensembles.models.wide_resnet import wide_resnet
+
+__all__ = [
+    "Model",
+    "ModelSpec",
+    "build",
+    "from_equinox",
+    "from_linen",
+    "from_nnx",
+    "from_spec",
+    "join_variables",
+    "lenet",
+    "mlp",
+    "mlp_large",
+    "split_variables",
+    "uses_convolution",
+    "wide_resnet",
+]

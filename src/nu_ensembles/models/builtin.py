@@ -1,0 +1,73 @@
+"""From checked options to a built-in `Model`: the same options give back the same object.
+
+The engine keys its compiled programs by model, so a second fit of an equal network must not build a new one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from nu_ensembles.errors import InputError, unknown_name
+from nu_ensembles.models.linen_adapter import from_linen
+from nu_ensembles.models.model import Model, ModelSpec
+
+DTYPES = ("bfloat16", "float32", "float64")
+
+
+def built_in(
+    name: str,
+    module: type[nn.Module],
+    n_classes: int,
+    options: Mapping[str, Any],
+    fixed: Mapping[str, Any] | None = None,
+) -> Model:
+    """The model of `module(n_classes, **options, **fixed)`; `fixed` fields are no options of the builder."""
+    n_classes = whole_number("n_classes", n_classes, at_least=2)
+    spec = ModelSpec(name, n_classes, tuple(sorted(options.items())))
+    return _cached(spec, module(n_classes, **options, **(fixed or {})))
+
+
+@functools.cache
+def _cached(spec: ModelSpec, module: nn.Module) -> Model:
+    return dataclasses.replace(from_linen(module, features_method="features"), spec=spec)
+
+
+def whole_number(option: str, value: Any, *, at_least: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or number < at_least:
+        raise InputError(f"{option} must be a whole number of at least {at_least}, not {value!r}.")
+    return number
+
+
+def proportion(option: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not 0.0 <= number < 1.0:
+        raise InputError(f"{option} must lie in [0, 1), not {value!r}.")
+    return number
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a compute dtype, given as a name, a numpy dtype or a jax scalar type."""
+    try:
+        name = jnp.dtype(dtype).name
+    except TypeError:
+        name = str(dtype)
+    if name not in DTYPES:
+        raise unknown_name("dtype", name, DTYPES)
+    if name == "float64" and not jax.config.read("jax_enable_x64"):
+        raise InputError('dtype="float64" needs jax.config.update("jax_enable_x64", True) first.')
+    return name

@@ -1,0 +1,45 @@
+"""What a network is made of, found by reading its jaxpr; nothing is computed or compiled.
+
+The engine's plans differ for convolutions (on the CPU they must stay out of `lax.scan` and `vmap`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+
+from nu_ensembles.models.model import Model
+
+
+def uses_convolution(model: Model, x_shape: tuple[int, ...], dtype: Any = jnp.float32) -> bool:
+    """Whether the network's prediction convolves anywhere, inside nested functions and loops included.
+
+    Args:
+      x_shape: of a batch, `[B, …]`; dtype: of its entries.
+    """
+    x = jax.ShapeDtypeStruct(tuple(x_shape), dtype)
+    variables = jax.eval_shape(model.init, jax.eval_shape(lambda: jax.random.key(0)), x)
+    closed = jax.make_jaxpr(lambda v, x: model.apply(v, x, key=None, train=False))(variables, x)
+    return any(equation.primitive.name == "conv_general_dilated" for equation in equations(closed.jaxpr))
+
+
+def equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
+    """All operations of a jaxpr and of those that it carries (jit, scan, cond, custom_vjp, remat)."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for inner in _jaxprs(tuple(equation.params.values())):
+            yield from equations(inner)
+
+
+def _jaxprs(value: Any) -> Iterator[Jaxpr]:
+    if isinstance(value, Jaxpr):
+        yield value
+    elif isinstance(value, ClosedJaxpr):
+        yield value.jaxpr
+    elif isinstance(value, (tuple, list)):
+        for each in value:
+            yield from _jaxprs(each)

@@ -1,0 +1,59 @@
+"""Multi-layer perceptrons for tables, embeddings and small images.
+
+`mlp_large` is the published one: hidden layers of 784, 500 and 300 units (the paper says two, its code has
+three).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import flax.linen as nn
+from jax import Array
+
+from nu_ensembles.errors import InputError
+from nu_ensembles.models.builtin import built_in, dtype_name, proportion, whole_number
+from nu_ensembles.models.layers import dense, full_dtype
+from nu_ensembles.models.model import Model
+
+PUBLISHED_HIDDEN = (784, 500, 300)
+
+
+class MLP(nn.Module):
+    """`[B, …] -> [B, n_classes]`: flatten, then dense + ReLU (+ dropout) per hidden layer, then dense."""
+
+    n_classes: int
+    hidden: tuple[int, ...] = (64, 64)
+    dropout: float = 0.0
+    dtype: str = "float32"
+
+    @nn.compact
+    def __call__(self, x: Array, deterministic: bool = True, features_only: bool = False) -> Array:
+        h = x.reshape(x.shape[0], -1)
+        for units in self.hidden:
+            h = nn.relu(dense(units, dtype=self.dtype)(h))
+            h = nn.Dropout(self.dropout)(h, deterministic=deterministic)
+        h = h.astype(full_dtype(self.dtype))
+        return h if features_only else dense(self.n_classes, dtype=h.dtype)(h)
+
+    def features(self, x: Array, deterministic: bool = True) -> Array:
+        return self(x, deterministic, features_only=True)
+
+
+def mlp(
+    n_classes: int, hidden: Sequence[int] = (64, 64), dropout: float = 0.0, dtype: str = "float32"
+) -> Model:
+    """A perceptron with the given hidden layers; `hidden=()` is multinomial logistic regression."""
+    if not isinstance(hidden, Sequence):
+        raise InputError(f"hidden must list the units of each hidden layer, as in (64, 64), not {hidden!r}.")
+    options = {
+        "hidden": tuple(whole_number("hidden", units, at_least=1) for units in hidden),
+        "dropout": proportion("dropout", dropout),
+        "dtype": dtype_name(dtype),
+    }
+    return built_in("mlp", MLP, n_classes, options)
+
+
+def mlp_large(n_classes: int) -> Model:
+    """The published perceptron, 784-500-300."""
+    return built_in("mlp_large", MLP, n_classes, {}, {"hidden": PUBLISHED_HIDDEN})

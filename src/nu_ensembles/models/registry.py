@@ -1,0 +1,51 @@
+"""Built-in networks by name, as configuration files, saved ensembles and the command line give them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nu_ensembles.errors import InputError, unknown_name
+from nu_ensembles.models.lenet import lenet
+from nu_ensembles.models.mlp import mlp, mlp_large
+from nu_ensembles.models.model import Model, ModelSpec
+from nu_ensembles.models.wide_resnet import wide_resnet
+
+BUILDERS: dict[str, Callable[..., Model]] = {
+    "mlp": mlp,
+    "mlp_large": mlp_large,
+    "lenet": lenet,
+    "wide_resnet": wide_resnet,
+}
+
+_WRN = re.compile(r"(?:wrn|wide_resnet)_(\d+)_(\d+)")
+
+
+def build(name: str, n_classes: int, **options: Any) -> Model:
+    """Builds a network by its name.
+
+    Args:
+      name: "mlp", "mlp_large", "lenet", "wide_resnet", or "wrn-DEPTH-WIDTH" such as "wrn-22-4".
+      options: of the builder of that name. Equal calls return the same object.
+    """
+    key = str(name).lower().replace("-", "_")
+    if match := _WRN.fullmatch(key):
+        key, shape = "wide_resnet", {"depth": int(match[1]), "widen": int(match[2])}
+        for option in shape.keys() & options.keys():
+            raise InputError(f"The name {name!r} already says the {option}; leave the option {option} out.")
+        options |= shape
+    if key not in BUILDERS:
+        raise unknown_name("model", name, [*BUILDERS, "wrn-22-4"])
+    known = [option for option in inspect.signature(BUILDERS[key]).parameters if option != "n_classes"]
+    for option in options:
+        if option not in known:
+            raise unknown_name(f"{key} option", option, known)
+    return BUILDERS[key](n_classes, **options)
+
+
+def from_spec(spec: ModelSpec | Mapping[str, Any]) -> Model:
+    """The network that a spec, or its dict read back from JSON, describes."""
+    fields = spec.to_dict() if isinstance(spec, ModelSpec) else spec
+    return build(fields["name"], fields["n_classes"], **fields["options"])

@@ -1,0 +1,180 @@
+"""Wide residual networks with Fixup instead of normalisation layers; the published one is WRN-22-4.
+
+Fixup (Zhang, Dauphin & Ma 2019) replaces batch normalisation by scalar biases and one multiplier per residual
+branch, and by an initialisation under which every block is its shortcut and all logits are exactly zero.
+Parameter names are those of the published code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flax.linen as nn
+import jax.numpy as jnp
+from jax import Array
+
+from nu_ensembles.errors import InputError
+from nu_ensembles.models.builtin import built_in, dtype_name, proportion, whole_number
+from nu_ensembles.models.layers import as_images, conv, dense, full_dtype
+from nu_ensembles.models.model import Model
+
+STEM_CHANNELS = 16
+BRANCH_CONVOLUTIONS = 2
+
+
+class FixupBias(nn.Module):
+    """Adds one learnt scalar, initially 0, to the whole tensor. The sum has the scalar's dtype, float32."""
+
+    param_dtype: Any
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        return x + self.param("fixup_bias", nn.initializers.zeros, (1,), self.param_dtype)
+
+
+class FixupMultiplier(nn.Module):
+    """Multiplies the whole tensor by one learnt scalar, initially 1. The product is float32."""
+
+    param_dtype: Any
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        return x * self.param("fixup_multiplier", nn.initializers.ones, (1,), self.param_dtype)
+
+
+class FixupBasicBlock(nn.Module):
+    """`[B, H, W, C] -> [B, ⌈H/stride⌉, ⌈W/stride⌉, channels]`: shortcut + scaled residual branch.
+
+    `n_blocks` is the number of residual blocks in the whole network, L in Fixup's L^(-1/(2m-2)).
+    """
+
+    channels: int
+    stride: int
+    n_blocks: int
+    dropout: float
+    shared_dropout: bool
+    dtype: str
+
+    @nn.compact
+    def __call__(self, x: Array, deterministic: bool) -> Array:
+        bias = [FixupBias(full_dtype(self.dtype)) for _ in range(4)]
+        h = nn.relu(bias[0](x)).astype(self.dtype)
+        projects = x.shape[-1] != self.channels
+        # A block that changes the channel count takes its shortcut after bias and ReLU, the others before.
+        shortcut = h if projects else x
+        strides = (self.stride, self.stride)
+        # variance_scaling's sd is sqrt(scale / fan_in); Fixup's is He's sqrt(2 / fan_in) times L^(-1/(2m-2)).
+        scale = 2.0 * self.n_blocks ** (-1 / (BRANCH_CONVOLUTIONS - 1))
+        fixup = nn.initializers.variance_scaling(scale, "fan_in", "normal")
+        h = self._conv(3, strides, kernel_init=fixup)(h)
+        h = bias[2](nn.relu(bias[1](h)))
+        h = nn.Dropout(self.dropout, broadcast_dims=(0,) if self.shared_dropout else ())(
+            h, deterministic=deterministic
+        )
+        h = self._conv(3, (1, 1), kernel_init=nn.initializers.zeros)(h)
+        h = bias[3](FixupMultiplier(full_dtype(self.dtype))(h))
+        if projects:
+            shortcut = self._conv(1, strides)(shortcut)
+        return (shortcut + h).astype(self.dtype)
+
+    @nn.nowrap
+    def _conv(self, size: int, strides: tuple[int, int], **options: Any) -> nn.Conv:
+        return conv(self.channels, (size, size), strides=strides, use_bias=False, dtype=self.dtype, **options)
+
+
+class FixupStage(nn.Module):
+    """Blocks of one width; the first may halve the image."""
+
+    channels: int
+    stride: int
+    n_stage_blocks: int
+    n_blocks: int
+    dropout: float
+    shared_dropout: bool
+    dtype: str
+
+    @nn.compact
+    def __call__(self, x: Array, deterministic: bool) -> Array:
+        for block in range(self.n_stage_blocks):
+            x = FixupBasicBlock(
+                self.channels,
+                self.stride if block == 0 else 1,
+                self.n_blocks,
+                self.dropout,
+                self.shared_dropout,
+                self.dtype,
+            )(x, deterministic)
+        return x
+
+
+class FixupWideResNet(nn.Module):
+    """`[B, H, W, C]` (or `[B, H, W]`) `-> [B, n_classes]`: stem, three stages, global average, dense."""
+
+    n_classes: int
+    depth: int = 22
+    widen: int = 4
+    dropout: float = 0.3
+    shared_dropout: bool = False
+    dtype: str = "float32"
+
+    @nn.compact
+    def __call__(self, x: Array, deterministic: bool = True, features_only: bool = False) -> Array:
+        full = full_dtype(self.dtype)
+        n_stage_blocks = blocks_per_stage(self.depth)
+        h = FixupBias(full, name="bias1")(as_images(x, "A wide ResNet"))
+        h = conv(STEM_CHANNELS, (3, 3), use_bias=False, dtype=self.dtype, name="conv1")(h)
+        for stage, stride in enumerate((1, 2, 2)):
+            h = FixupStage(
+                STEM_CHANNELS * self.widen * 2**stage,
+                stride,
+                n_stage_blocks,
+                3 * n_stage_blocks,
+                self.dropout,
+                self.shared_dropout,
+                self.dtype,
+                name=f"block{stage + 1}",
+            )(h, deterministic)
+        h = jnp.mean(nn.relu(h).astype(full), axis=(1, 2))
+        h = FixupBias(full, name="bias2")(h)
+        if features_only:
+            return h
+        return dense(self.n_classes, dtype=full, kernel_init=nn.initializers.zeros, name="fc")(h)
+
+    def features(self, x: Array, deterministic: bool = True) -> Array:
+        return self(x, deterministic, features_only=True)
+
+
+def blocks_per_stage(depth: int) -> int:
+    """m of a wide ResNet of depth 6m + 4."""
+    if depth < 10 or depth % 6 != 4:
+        lower = max(10, depth - (depth - 4) % 6)
+        near = f"{lower} or {lower + 6}" if depth > 10 else "10"
+        raise InputError(f"A wide ResNet's depth is 10, 16, 22, 28, …, not {depth}; try {near}.")
+    return (depth - 4) // 6
+
+
+def wide_resnet(
+    n_classes: int,
+    depth: int = 22,
+    widen: int = 4,
+    dropout: float = 0.3,
+    shared_dropout: bool = False,
+    dtype: str = "float32",
+) -> Model:
+    """A Fixup wide ResNet, WRN-`depth`-`widen`.
+
+    Args:
+      shared_dropout: one dropout mask per layer for the whole batch, as the published training did, instead
+        of a mask per image.
+      dtype: of the convolutions; the last layer and the logits stay float32.
+    """
+    depth = whole_number("depth", depth, at_least=1)
+    blocks_per_stage(depth)
+    options = {
+        "depth": depth,
+        "widen": whole_number("widen", widen, at_least=1),
+        "dropout": proportion("dropout", dropout),
+        "shared_dropout": bool(shared_dropout),
+        "dtype": dtype_name(dtype),
+    }
+    return built_in("wide_resnet", FixupWideResNet, n_classes, options)

@@ -1,0 +1,36 @@
+"""Files that are either whole or absent: the folders of trained ensembles, checkpoints and runs.
+
+Everything is written aside under a hidden name, synced and renamed, so a kill at any moment leaves the old
+file or the new one, never half of either. Arrays go to safetensors files and the rest to JSON or YAML, with
+checksums; nothing is a pickle.
+"""
+
+from nu_ensembles.storage.arrays import load_arrays, save_arrays
+from nu_ensembles.storage.files import (
+    new_folder,
+    read_json,
+    read_sealed_json,
+    refuse_existing,
+    write_bytes,
+    write_json,
+    write_sealed_json,
+    write_yaml,
+)
+from nu_ensembles.storage.trees import flatten, flatten_like, unflatten, unflatten_like
+
+__all__ = [
+    "flatten",
+    "flatten_like",
+    "load_arrays",
+    "new_folder",
+    "read_json",
+    "read_sealed_json",
+    "refuse_existing",
+    "save_arrays",
+    "unflatten",
+    "unflatten_like",
+    "write_bytes",
+    "write_json",
+    "write_sealed_json",
+    "write_yaml",
+]

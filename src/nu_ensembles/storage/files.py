@@ -1,0 +1,192 @@
+"""Atomic files and folders: written aside in the same folder, synced to the disk, then renamed.
+
+A kill, a full disk or a power cut leaves the old content or the new one under the final name; at most a
+hidden sibling that ends in `.partial` stays behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nu_ensembles.errors import DamagedFileError, InputError
+
+PathLike = str | os.PathLike[str]
+
+
+def refuse_existing(path: PathLike) -> None:
+    """Raises before hours of work would end in a place that is taken already."""
+    if os.path.lexists(path):
+        kind = "folder" if os.path.isdir(path) else "file"
+        raise InputError(f"The {kind} {os.fspath(path)} exists already: choose another {kind} or remove it.")
+
+
+def write_bytes(path: PathLike, data: bytes) -> None:
+    """Makes `data` the content of `path` in one step: other programs see the old content or the new."""
+    path = Path(path)
+    aside = _aside(path)
+    try:
+        # Not tempfile: its files are readable by their owner only and would stay so under the final name.
+        with _writing(path), open(aside, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        with _writing(path):
+            os.replace(aside, path)
+            _sync_folder(path.parent)
+    finally:
+        with contextlib.suppress(OSError):
+            aside.unlink()
+
+
+def read_bytes(path: PathLike, what: str) -> bytes:
+    """The content of `path`; `what` names its role in errors, e.g. "The manifest"."""
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError as error:
+        raise DamagedFileError(
+            f"{what} {os.fspath(path)} is missing: check the path or restore the file from a copy."
+        ) from error
+    except OSError as error:
+        raise DamagedFileError(
+            f"{what} {os.fspath(path)} cannot be read ({error.strerror}): check the path and its permissions."
+        ) from error
+
+
+def write_json(path: PathLike, obj: Any) -> None:
+    """Writes JSON that reads back as the same values; `nan` and `inf` keep Python's spelling."""
+    write_bytes(path, _json_bytes(obj) + b"\n")
+
+
+def write_yaml(path: PathLike, obj: Any) -> None:
+    """Writes YAML in the order of the mapping's keys; tuples become lists, NumPy scalars plain numbers."""
+    import yaml
+
+    text = yaml.safe_dump(json.loads(_json_bytes(obj)), sort_keys=False, allow_unicode=True)
+    write_bytes(path, text.encode())
+
+
+def read_json(path: PathLike, what: str) -> Any:
+    """Reads a JSON file; `what` names its role in errors, e.g. "The metrics file"."""
+    raw = read_bytes(path, what)
+    try:
+        return json.loads(raw)
+    except ValueError as error:
+        raise DamagedFileError(
+            f"{what} {os.fspath(path)} is not valid JSON (it was cut off or altered): "
+            "write it again or restore it from a copy."
+        ) from error
+
+
+def write_sealed_json(path: PathLike, obj: Any) -> None:
+    """Writes `{"content": obj, "sha256": …}`, a JSON file that proves its own integrity."""
+    head = b'{\n"content": ' + _json_bytes(obj)
+    write_bytes(path, head + _seal(head))
+
+
+def read_sealed_json(path: PathLike, what: str) -> Any:
+    """Reads what `write_sealed_json` wrote; a change of any byte, white space included, is an error."""
+    raw = read_bytes(path, what)
+    head = raw[: -len(_seal(b""))]
+    if raw != head + _seal(head):
+        raise altered(f"{what} {os.fspath(path)}")
+    return json.loads(raw)["content"]
+
+
+@contextlib.contextmanager
+def new_folder(path: PathLike) -> Iterator[Path]:
+    """Fills a folder aside and gives it its name only when all went well.
+
+        with new_folder("model") as folder:
+            write_json(folder / "manifest.json", manifest)
+
+    `path` must not exist; missing parents are made. After an error or Ctrl-C nothing of it stays.
+    """
+    path = Path(os.path.abspath(path))
+    refuse_existing(path)
+    aside = _aside(path)
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside.mkdir()
+    try:
+        yield aside
+        # Once more, because a rename would quietly replace an empty folder that appeared in the meantime.
+        refuse_existing(path)
+        with _writing(path):
+            _sync_tree(aside)
+            os.rename(aside, path)
+            _sync_folder(path.parent)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def altered(what: str) -> DamagedFileError:
+    """The error for a file whose bytes are not those that were written."""
+    return DamagedFileError(
+        f"{what} does not match its checksum: it was altered or cut off; "
+        "save the model again or restore it from a copy."
+    )
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written ({error.strerror}): "
+            "choose a place that exists, is writable and has room."
+        ) from error
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes a rename inside `folder` survive a power cut; Windows can open no folder for that."""
+    if os.name != "nt":
+        _sync(folder)
+
+
+def _sync_tree(folder: Path) -> None:
+    for root, _, files in os.walk(folder):
+        for file in files:
+            _sync(Path(root, file))
+        _sync_folder(Path(root))
+
+
+def _json_bytes(obj: Any) -> bytes:
+    """JSON text of plain values, NumPy and JAX scalars and arrays, and paths."""
+
+    def plain(value: Any) -> Any:
+        if hasattr(value, "tolist"):
+            return value.tolist()
+        if isinstance(value, os.PathLike):
+            return os.fspath(value)
+        raise InputError(
+            f"A value of type {type(value).__name__} cannot be saved as JSON: use numbers, text or lists."
+        )
+
+    # Paths may hold undecodable bytes as lone surrogates; json.loads(bytes) reads them the same way.
+    return json.dumps(obj, indent=2, ensure_ascii=False, default=plain).encode("utf-8", "surrogatepass")
+
+
+def _seal(head: bytes) -> bytes:
+    """The end of a sealed file: its hash covers all bytes before it, so none can change unseen."""
+    return b',\n"sha256": "%s"\n}\n' % hashlib.sha256(head).hexdigest().encode()
