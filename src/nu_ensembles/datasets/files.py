@@ -1,0 +1,63 @@
+"""The one place that reads a user's data: `.csv`, `.npz`, `.parquet`, or a folder of images by class."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from nu_ensembles.datasets.csv_files import read_csv
+from nu_ensembles.datasets.image_files import IMAGE_ENDINGS, read_image_folder
+from nu_ensembles.datasets.npz_files import read_npz
+from nu_ensembles.datasets.parquet_files import read_parquet
+from nu_ensembles.datasets.table import ReadOptions, Table
+from nu_ensembles.errors import DamagedFileError, InputError, unknown_name
+
+_READERS = {".csv": read_csv, ".npz": read_npz, ".parquet": read_parquet}
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    target: str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    image_size: tuple[int, int] | None = None,
+    channels: int | None = None,
+) -> Table:
+    """Reads rows, and labels where there are any, from a file or a folder of images.
+
+        train = read_table("train.csv", target="species")
+        unlabeled = read_table("more.csv", columns=train.feature_names, ignore=["species"])
+
+    Args:
+      path: a `.csv` file with a header, an `.npz` file (arrays X and y), a `.parquet` file, or a folder of
+        images (sub-folder names are the labels; a flat folder has none).
+      target: the column (npz: the array) of labels. Without it csv files and tables in parquet give no
+        labels, while npz files (`y` or `labels`), hub parquet images (`label`) and folders do.
+      columns: the features to expect, by name and in this order; others are an error, as are missing ones.
+      drop: columns to leave out, which must be there.
+      ignore: columns to leave out where they are there, e.g. the target in a file of unlabelled rows.
+      image_size: (height, width) to resize images to.
+      channels: 1 for grey or 3 for colour images; by default colour unless all are grey.
+
+    Raises:
+      InputError: the file cannot be used as it is; `DamagedFileError` if it is truncated or unreadable.
+    """
+    options = ReadOptions(target, columns, drop, ignore, image_size, channels)
+    path = Path(path)
+    if not path.exists():
+        raise InputError(f"{path} does not exist: check the path.")
+    if not os.access(path, os.R_OK):
+        raise InputError(f"{path} cannot be read: check its permissions.")
+    if path.is_dir():
+        return read_image_folder(path, options)
+    ending = path.suffix.lower()
+    if ending in IMAGE_ENDINGS:
+        raise InputError(f"{path} is a single image: give the folder that holds it.")
+    if ending not in _READERS:
+        raise unknown_name(f"file type of {path}:", ending, _READERS)
+    if path.stat().st_size == 0:
+        raise DamagedFileError(f"{path} is empty (0 bytes): save or copy it again.")
+    return _READERS[ending](path, options)

@@ -1,0 +1,123 @@
+"""Reads NumPy archives: an array of rows under X, x or images, and labels under y or labels.
+
+Pickled objects are never loaded: through them a file from a stranger could run any program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.lib.npyio import NpzFile
+
+from nu_ensembles.datasets.columns import check_names
+from nu_ensembles.datasets.table import ReadOptions, Table, require_one_label_a_row, require_rows
+from nu_ensembles.errors import DamagedFileError, InputError
+
+_ROWS = ("X", "x", "images")
+_LABELS = ("y", "labels")
+# What zipfile and numpy.lib.format raise on files with flipped bytes; not MemoryError, which says something
+# else. A file that is no archive at all is a ValueError, since np.load offers to unpickle it.
+_UNREADABLE = (
+    *(OSError, ValueError, EOFError, KeyError, TypeError, SyntaxError, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
+)
+
+
+def read_npz(path: Path, options: ReadOptions) -> Table:
+    """Reads rows, and labels where `options.target` or a conventional name says which array they are."""
+    with _opened(path) as archive:
+        names = archive.files
+        require_rows(str(path), len(names))
+        check_names(str(path), names, options, noun="array")
+        left_out = {*options.drop, *options.ignore}
+        label_name = options.target or next((n for n in _LABELS if n in names and n not in left_out), None)
+        rows_name = _rows_name(path, names, {label_name, *left_out})
+        X, kind = _rows(path, rows_name, _array(path, archive, rows_name), options)
+        y = None if label_name is None else _labels(path, label_name, _array(path, archive, label_name))
+    if y is not None:
+        require_one_label_a_row(str(path), len(X), len(y))
+    return Table(X, y, None, kind)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[NpzFile]:
+    # Opened here, because np.load leaves its own file open when the archive turns out to be damaged.
+    with open(path, "rb") as file:
+        try:
+            archive = np.load(file, allow_pickle=False)
+        except _UNREADABLE as error:
+            raise _damaged(path) from error
+        if not isinstance(archive, NpzFile):
+            raise InputError(
+                f"{path} holds a single array: save it with numpy.savez(path, X=rows, y=labels)."
+            )
+        with archive:
+            yield archive
+
+
+def _array(path: Path, archive: NpzFile, name: str) -> np.ndarray:
+    try:
+        return np.asarray(archive[name])
+    except _UNREADABLE as error:
+        if "allow_pickle" in str(error):
+            raise InputError(
+                f"The array {name!r} of {path} holds Python objects, which could run programs when loaded: "
+                "save it as an array of numbers or text."
+            ) from error
+        raise _damaged(path) from error
+
+
+def _rows_name(path: Path, names: Collection[str], taken: Collection[str | None]) -> str:
+    free = [name for name in names if name not in taken]
+    named = [name for name in _ROWS if name in free]
+    if not named and len(free) != 1:
+        raise InputError(
+            f"{path} has no array named X among {', '.join(map(repr, names))}: call the array of rows X."
+        )
+    return named[0] if named else free[0]
+
+
+def _rows(
+    path: Path, name: str, X: np.ndarray, options: ReadOptions
+) -> tuple[np.ndarray, Literal["table", "images"]]:
+    """Tables as float `[N, F]`; images as `[N, H, W, C]` in their own type, grey ones with C = 1."""
+    if X.dtype.kind not in "biuf":
+        raise InputError(f"The array {name!r} of {path} has type {X.dtype}: give rows of numbers.")
+    if X.ndim not in (2, 3, 4):
+        raise InputError(
+            f"The array {name!r} of {path} has shape {X.shape}: give a table [rows, columns] "
+            "or images [rows, height, width, channels]."
+        )
+    require_rows(str(path), len(X))
+    if X.ndim > 2:
+        return (X if X.ndim == 4 else X[..., None]), "images"
+    if options.columns is not None and X.shape[1] != len(options.columns):
+        raise InputError(
+            f"{path} has {X.shape[1]} columns but the model was trained with {len(options.columns)}: "
+            "give the same columns in the same order."
+        )
+    return (X if X.dtype.kind == "f" else X.astype(np.float64)), "table"
+
+
+def _labels(path: Path, name: str, y: np.ndarray) -> np.ndarray:
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1 or y.dtype.kind not in "biufSU":
+        raise InputError(
+            f"The labels {name!r} of {path} have shape {y.shape} and type {y.dtype}: "
+            "give one class for each row, as numbers or text."
+        )
+    return np.char.decode(y, "utf-8", "replace") if y.dtype.kind == "S" else y
+
+
+def _damaged(path: Path) -> DamagedFileError:
+    return DamagedFileError(
+        f"{path} is not a complete npz file: save it again with numpy.savez or restore it from a copy."
+    )

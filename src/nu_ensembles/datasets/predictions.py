@@ -1,0 +1,104 @@
+"""Writes predictions for other programs: a row for each input row, a column for each class."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nu_ensembles.errors import InputError, MissingExtraError, unknown_name
+from nu_ensembles.storage import refuse_existing, write_bytes
+
+
+def write_predictions(
+    path: str | os.PathLike[str],
+    probabilities: np.ndarray,
+    classes: Sequence[Any] | np.ndarray,
+    row_names: Sequence[str] | None = None,
+) -> None:
+    """Writes `prediction`, `confidence` and `p_<class>` for each row, all at once or not at all.
+
+    Args:
+      path: a new `.csv`, `.parquet` or `.npz` file.
+      probabilities: `[N, C]`.
+      classes: the C labels.
+      row_names: what the rows are, e.g. `Table.row_names`; written as a first column `file`.
+    """
+    check_predictions_path(path)
+    probabilities, labels = np.asarray(probabilities), np.asarray(classes)
+    # Half precision and objects are no types of a parquet or npz file.
+    probabilities = probabilities.astype(np.result_type(probabilities.dtype, np.float32), copy=False)
+    labels = labels.astype(np.str_) if labels.dtype.kind == "O" else labels
+    if probabilities.ndim != 2 or labels.shape != probabilities.shape[1:]:
+        raise InputError(
+            f"Probabilities of shape {probabilities.shape} do not fit {labels.size} classes: "
+            "give an array [rows, classes]."
+        )
+    if row_names is not None and len(row_names) != len(probabilities):
+        raise InputError(
+            f"There are {len(row_names)} row names for {len(probabilities)} rows: give one for each."
+        )
+    columns = {} if row_names is None else {"file": np.array(row_names, dtype=np.str_)}
+    columns["prediction"] = labels[probabilities.argmax(axis=1)]
+    columns["confidence"] = probabilities.max(axis=1)
+    columns |= {f"p_{label}": probabilities[:, index] for index, label in enumerate(labels)}
+    write_bytes(path, _ENCODERS[Path(path).suffix.lower()](columns))
+
+
+def check_predictions_path(path: str | os.PathLike[str]) -> None:
+    """Raises if predictions could not be written there; cheap, to be asked before they are computed."""
+    ending = Path(path).suffix.lower()
+    if ending not in _ENCODERS:
+        raise unknown_name(f"file type of {os.fspath(path)}:", ending, _ENCODERS)
+    if ending == ".parquet":
+        _pyarrow()
+    refuse_existing(path)
+    if not Path(path).absolute().parent.is_dir():
+        raise InputError(f"The folder of {os.fspath(path)} does not exist: create it or choose another.")
+
+
+def _csv(columns: dict[str, np.ndarray]) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    # Scalars of NumPy print the shortest digits that read back as the same number of the same width.
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue().encode()
+
+
+def _npz(columns: dict[str, np.ndarray]) -> bytes:
+    file = io.BytesIO()
+    # Not np.savez: it takes names as keywords, and its own "file" would clash with ours.
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, column in columns.items():
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, column, allow_pickle=False)
+    return file.getvalue()
+
+
+def _parquet(columns: dict[str, np.ndarray]) -> bytes:
+    pa, pq = _pyarrow()
+    file = io.BytesIO()
+    arrays = [
+        pa.array(column.tolist() if column.dtype.kind == "U" else column) for column in columns.values()
+    ]
+    pq.write_table(pa.Table.from_arrays(arrays, names=list(columns)), file, write_page_checksum=True)
+    return file.getvalue()
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtraError("Writing parquet files", "parquet") from error
+    return pyarrow, pyarrow.parquet
+
+
+_ENCODERS = {".csv": _csv, ".npz": _npz, ".parquet": _parquet}

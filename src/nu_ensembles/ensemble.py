@@ -1,0 +1,203 @@
+"""The trained thing: K members, their mean probability, and how they are kept on disk.
+
+A saved ensemble is a folder: `weights.safetensors` (all members, stacked) and `manifest.json` (network, classes,
+scaling of the inputs, how it was trained, checksums). Nothing in it is executable.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nu_ensembles import storage
+from nu_ensembles._version import __version__
+from nu_ensembles.engine.predict import predict_lanes
+from nu_ensembles.errors import DamagedFileError, InputError
+from nu_ensembles.inputs import check_rows
+from nu_ensembles.metrics.temperature import scale_temperature
+from nu_ensembles.models import Model, from_spec, split_variables
+from nu_ensembles.models.inspect import uses_convolution
+from nu_ensembles.preprocessing import Standardisation
+
+FORMAT = 1
+MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"
+# Rows that are scaled and checked at a time: bounded memory however many rows come in.
+ROWS_PER_PASS = 1 << 16
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ensemble:
+    """K trained members.
+
+    Attributes:
+      model: the network, written for one member.
+      params, model_state: the members' variables; every leaf has a leading axis of members.
+      classes: `[C]`, in the order of the probabilities.
+      row_shape: shape of one input row.
+      standardisation: applied to the inputs first, or None.
+      temperature: applied to the mean probability; 1 leaves it as it is.
+      training: how it was trained (method, seed, steps, …), plain values.
+      history: one row of scores per evaluation on validation data.
+    """
+
+    model: Model
+    params: Any
+    model_state: Any
+    classes: np.ndarray
+    row_shape: tuple[int, ...]
+    standardisation: Standardisation | None = None
+    temperature: float = 1.0
+    training: dict[str, Any] = dataclasses.field(default_factory=dict)
+    history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+    @property
+    def n_members(self) -> int:
+        return jax.tree.leaves(self.params)[0].shape[0]
+
+    def predict_members(self, x: Any, batch_size: int | None = None) -> np.ndarray:
+        """Each member's class probabilities, float32 `[K, N, C]`."""
+        x = np.asarray(x)
+        if len(x) == 0:
+            check_rows(x, "X", self.row_shape, least_rows=0)
+            return np.zeros((self.n_members, 0, len(self.classes)), np.float32)
+        return np.concatenate([part for _, part in self._batches(x, batch_size)], axis=1)
+
+    def predict_proba(self, x: Any, batch_size: int | None = None) -> np.ndarray:
+        """The mean of the members' class probabilities (at the ensemble's temperature), float32 `[N, C]`.
+
+        Goes through the rows in batches (of at most `batch_size`), so memory does not grow with members times rows.
+        """
+        x = np.asarray(x)
+        result = np.empty((len(x), len(self.classes)), np.float32)
+        if len(x) == 0:
+            check_rows(x, "X", self.row_shape, least_rows=0)
+        for rows, members in self._batches(x, batch_size):
+            result[rows] = members.mean(axis=0, dtype=np.float64)
+        return result if self.temperature == 1 else scale_temperature(result, self.temperature).astype(np.float32)
+
+    def predict(self, x: Any, batch_size: int | None = None) -> np.ndarray:
+        """The most probable class of each row, `[N]`."""
+        return self.classes[self.predict_proba(x, batch_size).argmax(axis=1)]
+
+    def _batches(self, x: np.ndarray, batch_size: int | None) -> Iterator[tuple[slice, np.ndarray]]:
+        params, model_state = jax.tree.map(jnp.asarray, (self.params, self.model_state))
+        on_cpu = jax.default_backend() == "cpu"
+        one_by_one = on_cpu and uses_convolution(self.model, (1, *self.row_shape), "float32")
+        for start in range(0, len(x), ROWS_PER_PASS):
+            part = check_rows(x[start : start + ROWS_PER_PASS], "X", self.row_shape)
+            if self.standardisation is not None:
+                part = self.standardisation(part)
+            for rows, members in predict_lanes(
+                self.model,
+                "float32",
+                params,
+                model_state,
+                part if part.dtype == np.uint8 else part.astype(np.float32),
+                lanes_at_once=1 if one_by_one else None,
+                rows_at_once=batch_size,
+            ):
+                yield slice(start + rows.start, start + rows.stop), members
+
+    def save(self, folder: str | Path) -> None:
+        """Writes the ensemble into a new folder, which appears whole or not at all."""
+        arrays = {f"params/{name}": value for name, value in storage.flatten_like(self.params).items()}
+        arrays |= {f"state/{name}": value for name, value in storage.flatten_like(self.model_state).items()}
+        if self.standardisation is not None:
+            arrays |= {"input/mean": self.standardisation.mean, "input/scale": self.standardisation.scale}
+        with storage.new_folder(folder) as inside:
+            checksum = storage.save_arrays(inside / WEIGHTS, arrays)
+            manifest = {
+                "format": FORMAT,
+                "package": f"nu-ensembles {__version__}",
+                "model": self.model.spec.to_dict() if self.model.spec else None,
+                "n_members": self.n_members,
+                "row_shape": list(self.row_shape),
+                "classes": _classes_to_json(self.classes),
+                "temperature": self.temperature,
+                "standardised": self.standardisation is not None,
+                "training": self.training,
+                "history": self.history,
+                "weights": {"file": WEIGHTS, "sha256": checksum},
+            }
+            storage.write_sealed_json(inside / MANIFEST, manifest)
+
+    @classmethod
+    def load(cls, folder: str | Path, model: Model | None = None) -> Ensemble:
+        """Reads a saved ensemble, after checking every byte against its checksum.
+
+        Args:
+          folder: what `save` wrote.
+          model: the network, needed when it is not one of the built-in ones.
+        """
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise InputError(f"There is no saved ensemble at {folder}: the folder does not exist.")
+        manifest = storage.read_sealed_json(folder / MANIFEST, "the manifest of a saved ensemble")
+        if manifest["format"] > FORMAT:
+            raise InputError(
+                f"{folder} was saved by a newer version ({manifest['package']}) than this one ({__version__}); upgrade "
+                "nu-ensembles to read it."
+            )
+        if model is None:
+            if manifest["model"] is None:
+                raise InputError(f"{folder} holds a network of your own; pass it: Ensemble.load(folder, model=…).")
+            model = from_spec(manifest["model"])
+        arrays = storage.load_arrays(folder / manifest["weights"]["file"], manifest["weights"]["sha256"])
+        row_shape = tuple(manifest["row_shape"])
+        params, model_state = _templates(model, row_shape, manifest["n_members"])
+        standardisation = None
+        if manifest["standardised"]:
+            standardisation = Standardisation(arrays["input/mean"], arrays["input/scale"])
+        try:
+            return cls(
+                model=model,
+                params=storage.unflatten_like(_under(arrays, "params/"), params),
+                model_state=storage.unflatten_like(_under(arrays, "state/"), model_state),
+                classes=_classes_from_json(manifest["classes"]),
+                row_shape=row_shape,
+                standardisation=standardisation,
+                temperature=manifest["temperature"],
+                training=manifest["training"],
+                history=manifest["history"],
+            )
+        except DamagedFileError as error:
+            raise InputError(f"The weights in {folder} do not fit the network: {error}") from error
+
+    def with_members_of(self, other: Ensemble) -> Ensemble:
+        """This ensemble followed by the members of another of the same network, classes and scaling."""
+        if self.model != other.model or list(self.classes) != list(other.classes) or self.row_shape != other.row_shape:
+            raise InputError("Only ensembles of the same network, classes and input shape can be put together.")
+        params, model_state = jax.tree.map(
+            lambda a, b: np.concatenate([a, b]),
+            (self.params, self.model_state),
+            (other.params, other.model_state),
+        )
+        return dataclasses.replace(self, params=params, model_state=model_state, training=other.training)
+
+
+def _templates(model: Model, row_shape: tuple[int, ...], n_members: int) -> tuple[Any, Any]:
+    """Shapes and dtypes of the stacked variables, without computing anything."""
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0, impl="threefry2x32"), n_members))
+    x = jax.ShapeDtypeStruct((1, *row_shape), jnp.float32)
+    return split_variables(jax.eval_shape(jax.vmap(model.init, in_axes=(0, None)), keys, x))
+
+
+def _under(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {name[len(prefix) :]: value for name, value in arrays.items() if name.startswith(prefix)}
+
+
+def _classes_to_json(classes: np.ndarray) -> dict[str, Any]:
+    values = classes.tolist()
+    if not all(isinstance(value, str | int | float | bool) for value in values):
+        raise InputError("Only classes that are text, numbers or booleans can be saved; rename them first.")
+    return {"dtype": classes.dtype.str, "values": values}
+
+
+def _classes_from_json(entry: dict[str, Any]) -> np.ndarray:
+    return np.array(entry["values"], dtype=object if entry["dtype"] == "|O" else entry["dtype"])

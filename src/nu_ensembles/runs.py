@@ -1,0 +1,90 @@
+"""A run folder: what was asked, where it ran, how it went. The one place that writes one.
+
+config.yaml        the settings          environment.json   machine, versions
+metrics.json       a row per evaluation  log.txt            what happened when
+checkpoints/       to resume from        model/             the trained ensemble
+"""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from nu_ensembles import storage
+from nu_ensembles._version import __version__
+from nu_ensembles.engine.checkpoints import CheckpointFolder
+from nu_ensembles.errors import InputError
+
+PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy", "scipy", "scikit-learn")
+
+
+def environment() -> dict[str, Any]:
+    """Machine and versions, for everything that is measured."""
+    device = jax.devices()[0]
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = "absent"
+    return {
+        "nu_ensembles": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "backend": device.platform,
+        "device": device.device_kind,
+        "n_devices": len(jax.devices()),
+        "versions": versions,
+    }
+
+
+class RunFolder:
+    """A folder that a run fills as it goes.
+
+    Args:
+      folder: new, or that of an unfinished run if `resume`.
+      config: the settings, plain values. A resumed run must have the same.
+    """
+
+    def __init__(self, folder: str | Path, config: dict[str, Any], resume: bool, checkpoint_seconds: float) -> None:
+        self.folder = Path(folder)
+        if (self.folder / "model").exists():
+            raise InputError(f"{self.folder} holds a finished run; choose another folder.")
+        if self.folder.exists() and any(self.folder.iterdir()):
+            if not resume:
+                raise InputError(f"{self.folder} exists; resume the run in it, or choose another folder.")
+            self.log("resumed")
+        else:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            storage.write_yaml(self.folder / "config.yaml", config)
+            storage.write_json(self.folder / "environment.json", environment())
+            self.log("started")
+        self.checkpoints = CheckpointFolder(self.folder / "checkpoints", checkpoint_seconds, resume)
+        self._rows = {row["step"]: row for row in self._read_rows()}
+
+    def _read_rows(self) -> list[dict[str, Any]]:
+        path = self.folder / "metrics.json"
+        return storage.read_json(path, "the metrics of a run") if path.exists() else []
+
+    def log(self, message: str) -> None:
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        with (self.folder / "log.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{now} {message}\n")
+
+    def add_row(self, row: dict[str, Any]) -> None:
+        """Adds (or, after a resume, repeats) the scores of an evaluation."""
+        self._rows[row["step"]] = row
+        storage.write_json(self.folder / "metrics.json", self.rows())
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [self._rows[step] for step in sorted(self._rows)]
+
+    def finish(self) -> None:
+        """Removes what only an unfinished run needs."""
+        self.checkpoints.clear()
+        self.log("finished")

@@ -1,0 +1,18 @@
+"""Choosing beta and the length of training on validation data."""
+
+from nu_ensembles.tuning.folds import Fold, stratified_folds
+from nu_ensembles.tuning.search import SearchResult, SearchSettings, search
+from nu_ensembles.tuning.verdict import as_table, nu_gain, temperature_gain, temperature_of, verdict
+
+__all__ = [
+    "Fold",
+    "SearchResult",
+    "SearchSettings",
+    "as_table",
+    "nu_gain",
+    "search",
+    "stratified_folds",
+    "temperature_gain",
+    "temperature_of",
+    "verdict",
+]

@@ -1,0 +1,245 @@
+"""Beta and the number of steps, chosen together by out-of-fold NLL.
+
+Overconfidence grows with training, and so does what beta does about it: neither can be chosen without the other.
+Every candidate is one trajectory per fold, scored at log-spaced steps; all share initialisations, batches and
+random labels, so differences are paired. The choice is the smallest beta within half a paired standard error of
+the best: never meaningfully worse than a standard ensemble that was itself stopped at the right time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from nu_ensembles.engine.assembly import Settings, label_key, on_device
+from nu_ensembles.engine.batches import padded_size
+from nu_ensembles.engine.compilation import use_persistent_cache
+from nu_ensembles.engine.program import Lanes
+from nu_ensembles.engine.progress import progress_bar
+from nu_ensembles.errors import InputError
+from nu_ensembles.inputs import check_positive, check_whole
+from nu_ensembles.labels import random_key
+from nu_ensembles.methods import Method
+from nu_ensembles.models import Model
+from nu_ensembles.training import Problem
+from nu_ensembles.tuning.folds import Fold
+from nu_ensembles.tuning.pool import LanePool
+from nu_ensembles.tuning.scores import OutOfFold, paired_difference
+
+# Where the grid goes on when its best value sits on the edge.
+LARGER = (0.1, 0.3, 1.0)
+SMALLER = (3e-5, 1e-5)
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchSettings:
+    """How the search is done.
+
+    Attributes:
+      betas: candidates; with 0 among them the standard ensemble is the reference.
+      n_members: lanes per fold, whose mean probability is scored.
+      n_stops: at how many log-spaced steps a trajectory is scored.
+      tolerance: the smallest beta within so many paired standard errors of the best is taken.
+      extend: whether the grid goes on when the best beta is its largest or smallest.
+    """
+
+    betas: tuple[float, ...] = (0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+    n_members: int = 3
+    n_stops: int = 12
+    tolerance: float = 0.5
+    extend: bool = True
+
+    def __post_init__(self) -> None:
+        check_whole(self.n_members, "n_members of the search")
+        check_whole(self.n_stops, "n_stops")
+        check_positive(self.tolerance, "tolerance", zero_allowed=True)
+
+    def stops(self, max_steps: int) -> np.ndarray:
+        """Log-spaced steps from a 64th of the longest training to all of it."""
+        return np.unique(np.geomspace(max(1, max_steps // 64), max_steps, self.n_stops).round().astype(int))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SearchResult:
+    """What was tried, what came out, what was chosen.
+
+    betas: `[P]`, ascending; steps: int `[S]`.
+    nll: mean out-of-fold NLL `[P, S]`, nan where a candidate had been dropped.
+    out_of_fold: per-sample losses and probabilities at each candidate's best step.
+    """
+
+    betas: np.ndarray
+    steps: np.ndarray
+    nll: np.ndarray
+    chosen: tuple[int, int]
+    best: tuple[int, int]
+    out_of_fold: OutOfFold
+
+    @property
+    def beta(self) -> float:
+        return float(self.betas[self.chosen[0]])
+
+    @property
+    def n_steps(self) -> int:
+        return int(self.steps[self.chosen[1]])
+
+    @property
+    def standard_steps(self) -> int:
+        """Where the candidate of the smallest beta (the standard ensemble, if 0 was tried) is best: early stopping."""
+        return int(self.steps[np.nanargmin(self.nll[0])])
+
+
+def search(
+    problem: Problem,
+    model: Model,
+    method_of: Callable[[float], Method],
+    folds: Sequence[Fold],
+    settings: Settings,
+    max_steps: int,
+    seed: int | Array,
+    *,
+    how: SearchSettings | None = None,
+    validation: tuple[np.ndarray, np.ndarray] | None = None,
+    verbose: int = 0,
+) -> SearchResult:
+    """Tries all betas at all steps.
+
+    Args:
+      method_of: the method with a given beta (kept as it is at 0, so that all candidates are one program).
+      folds: of the labelled rows; ignored if `validation`, `(x, codes)` scaled as the problem is, takes their place.
+      max_steps: the longest training.
+    """
+    use_persistent_cache()
+    how = how or SearchSettings()
+    trial = _Trial(problem, model, method_of, folds, settings, how.stops(max_steps), seed, how.n_members, validation)
+    losses = trial.run(sorted(set(how.betas)), verbose)
+    while how.extend and (more := _beyond_the_edge(losses.best_beta, sorted(losses.betas))) is not None:
+        losses = losses.joined(trial.run([more], verbose, rivals=losses))
+    return _choose(losses, how.tolerance)
+
+
+def _beyond_the_edge(best: float, betas: list[float]) -> float | None:
+    """The next beta to try when the best is the largest, or the smallest above zero; None if it is neither."""
+    positive = [beta for beta in betas if beta > 0]
+    if not positive:
+        return None
+    if best == positive[-1]:
+        return next((beta for beta in LARGER if beta > best), None)
+    if best == positive[0]:
+        return next((beta for beta in SMALLER if beta < best), None)
+    return None
+
+
+def _choose(found: OutOfFold, tolerance: float) -> SearchResult:
+    nll = found.mean_nll()
+    best = np.unravel_index(np.nanargmin(nll), nll.shape)
+    at_best = found.losses[best]
+    for candidate in range(len(found.betas)):
+        stop = int(np.nanargmin(nll[candidate]))
+        difference, error = paired_difference(found.losses[candidate, stop], at_best, found.weight)
+        if difference <= tolerance * error:
+            break
+    else:
+        raise AssertionError("the best candidate is always within reach of itself")
+    return SearchResult(found.betas, found.steps, nll, (candidate, stop), (int(best[0]), int(best[1])), found)
+
+
+class _Trial:
+    """Lanes and data of a search, set up once, for any list of betas."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        model: Model,
+        method_of: Callable[[float], Method],
+        folds: Sequence[Fold],
+        settings: Settings,
+        stops: np.ndarray,
+        seed: int | Array,
+        n_members: int,
+        validation: tuple[np.ndarray, np.ndarray] | None,
+    ) -> None:
+        self.method_of, self.settings, self.stops, self.n_members = method_of, settings, stops, n_members
+        x, codes, weight = problem.x, problem.codes, problem.weight
+        if validation is not None:
+            n_labelled, n_held_out = len(x), len(validation[0])
+            x = np.concatenate([x, validation[0]])
+            codes = np.concatenate([codes, validation[1].astype(codes.dtype)])
+            weight = np.concatenate([weight, np.ones(n_held_out, weight.dtype)])
+            folds = [Fold(np.arange(n_labelled), np.arange(n_labelled, n_labelled + n_held_out))]
+        self.folds, self.codes, self.weight, self.n_classes = folds, codes, weight, len(problem.classes)
+        key = random_key(seed)
+        method = method_of(0.0)
+        if method.shape != "independent":
+            raise InputError(
+                f"The training length cannot be searched for {method.name!r}, whose members do not train "
+                "independently; turn early_stopping off and set max_iter."
+            )
+        u = problem.x_unlabeled if method.uses_unlabeled else None
+        targets = None
+        if u is not None:
+            targets = method.unlabeled_targets(label_key(key), len(u), len(problem.classes), n_members)
+        self.data = on_device(x, codes, weight, u, targets)
+        self.program = settings.program(model, min(len(fold.train) for fold in folds), problem.n_unlabeled)
+        # A fold's member k is the same network whatever the candidate: common random numbers.
+        fold_keys = [jax.random.fold_in(key, fold) for fold in range(len(folds))]
+        self.keys = jnp.stack([jax.random.fold_in(k, m) for k in fold_keys for m in range(n_members)])
+        self.rows = np.repeat(_table([fold.train for fold in folds]), n_members, axis=0)
+        self.n_rows = np.repeat([len(fold.train) for fold in folds], n_members)
+        self.held_out = np.repeat(_table([fold.held_out for fold in folds]), n_members, axis=0)
+
+    def run(self, betas: list[float], verbose: int, rivals: OutOfFold | None = None) -> OutOfFold:
+        """Trajectories of all betas, scored at every stop; a candidate that is clearly past its best is dropped."""
+        per_candidate = len(self.folds) * self.n_members
+        pool = LanePool(
+            self.program,
+            self._lanes(betas),
+            self.data,
+            np.tile(self.held_out, (len(betas), 1)),
+            per_candidate,
+            self.settings.plan,
+        )
+        found = OutOfFold.empty(np.array(betas), self.stops, self.codes, self.weight, self.folds, self.n_classes)
+        remaining = list(range(len(betas)))
+        total = int(self.stops[-1]) * per_candidate * len(betas)
+        with progress_bar(f"choosing beta and steps ({len(betas)} candidates)", total, 0, verbose) as bar:
+            for stop, step in enumerate(self.stops):
+                pool.advance(int(step), bar.advance)
+                for candidate in remaining:
+                    lanes = candidate * per_candidate + np.arange(per_candidate)
+                    members = pool.probabilities(lanes).reshape(len(self.folds), self.n_members, -1, self.n_classes)
+                    found.add(candidate, stop, members.mean(axis=1))
+                remaining = [c for c in remaining if not found.is_beaten(c, stop, rivals)]
+                if not remaining:
+                    break
+                lanes = np.concatenate([c * per_candidate + np.arange(per_candidate) for c in remaining])
+                pool.keep(lanes)
+        return found
+
+    def _lanes(self, betas: list[float]) -> Lanes:
+        n_candidates, per_candidate = len(betas), len(self.keys)
+        n_lanes = n_candidates * per_candidate
+        members = np.tile(np.arange(self.n_members, dtype=np.int32), n_lanes // self.n_members)
+        methods = [jax.tree.map(lambda v: jnp.full((per_candidate,), v, jnp.float32), self.method_of(b)) for b in betas]
+        return Lanes(
+            key=jnp.concatenate([self.keys] * n_candidates),
+            member=jnp.asarray(members),
+            rows=jnp.asarray(np.tile(self.rows, (n_candidates, 1))),
+            n_rows=jnp.asarray(np.tile(self.n_rows, n_candidates), jnp.int32),
+            method=jax.tree.map(lambda *parts: jnp.concatenate(parts), *methods),
+            learning_rate=jnp.full((n_lanes,), self.settings.learning_rate, self.settings.dtype),
+            weight_decay=jnp.full((n_lanes,), self.settings.weight_decay, self.settings.dtype),
+        )
+
+
+def _table(rows: list[np.ndarray]) -> np.ndarray:
+    """Row lists of different lengths as one int32 table, padded with zeros to a power of two."""
+    table = np.zeros((len(rows), padded_size(max(len(each) for each in rows))), np.int32)
+    for number, each in enumerate(rows):
+        table[number, : len(each)] = each
+    return table
