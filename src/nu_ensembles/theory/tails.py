@@ -1,0 +1,51 @@
+"""What must be assumed about the NLL for Theorem 1 to be a number: the moment term psi (Appendix A).
+
+psi(gamma, n) = ln E_prior E_data exp(gamma n (L - L-hat)) cannot be computed from data; it is bounded under
+an assumption that the user states and answers for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nu_ensembles.errors import InputError
+
+
+@dataclass(frozen=True)
+class BoundedLoss:
+    """The NLL lies in an interval of this width for every network of the prior.
+
+    Not true of a softmax, whose NLL is unbounded; true after mixing with the uniform distribution:
+    (1-e) p + e/c has an NLL of at most ln(c/e). Hoeffding's lemma: psi ≤ gamma² n width² / 8.
+    """
+
+    width: float
+
+    def __post_init__(self) -> None:
+        _check_positive("width", self.width)
+
+    def psi(self, gamma: float, n_labeled: int) -> float:
+        """Upper bound of the moment term."""
+        return gamma**2 * n_labeled * self.width**2 / 8.0
+
+
+@dataclass(frozen=True)
+class SubGaussianLoss:
+    """The NLL is sub-Gaussian of this scale under the prior and the data.
+
+    E exp(t (L - loss)) ≤ exp(t² scale² / 2) for all t, so psi ≤ gamma² n scale² / 2.
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        _check_positive("scale", self.scale)
+
+    def psi(self, gamma: float, n_labeled: int) -> float:
+        """Upper bound of the moment term."""
+        return gamma**2 * n_labeled * self.scale**2 / 2.0
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not 0.0 < value < float("inf"):
+        raise InputError(f"{name} is {value}: give a positive, finite number.")
