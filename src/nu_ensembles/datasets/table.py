@@ -54,10 +54,14 @@ class ReadOptions:
             raise InputError(f"channels must be 1 (grey) or 3 (colour), not {self.channels!r}.")
 
 
+class NoRowsError(InputError):
+    """A file that has a form but no content: no use as training data, but a legitimate empty set of unlabelled rows."""
+
+
 def require_rows(file: str, n_rows: int) -> None:
     """Refuses a file that has a form but no content."""
     if n_rows == 0:
-        raise InputError(f"{file} has no rows of data: add some, or give another file.")
+        raise NoRowsError(f"{file} has no rows of data: add some, or give another file.")
 
 
 def require_one_label_a_row(file: str, n_rows: int, n_labels: int) -> None:

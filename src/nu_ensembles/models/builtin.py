@@ -68,6 +68,6 @@ def dtype_name(dtype: Any) -> str:
         name = str(dtype)
     if name not in DTYPES:
         raise unknown_name("dtype", name, DTYPES)
-    if name == "float64" and not jax.config.read("jax_enable_x64"):
+    if jax.dtypes.canonicalize_dtype(name) != name:
         raise InputError('dtype="float64" needs jax.config.update("jax_enable_x64", True) first.')
     return name

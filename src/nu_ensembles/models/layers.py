@@ -21,9 +21,7 @@ def full_dtype(dtype: Any) -> Any:
     return jnp.promote_types(dtype, jnp.float32)
 
 
-def promote_all_but_bias(
-    *arrays: Array | None, dtype: Any = None, inexact: bool = True
-) -> list[Array | None]:
+def promote_all_but_bias(*arrays: Array | None, dtype: Any = None, inexact: bool = True) -> list[Array | None]:
     """Casts what is multiplied to the compute dtype and leaves the bias as it is stored.
 
     A bias's gradient sums over the batch and all pixels. Added in float32 to a bfloat16 product, it gives a
@@ -52,9 +50,7 @@ def conv(features: int, kernel_size: tuple[int, int], *, dtype: Any, **options: 
 
 def dense(features: int, *, dtype: Any, **options: Any) -> nn.Dense:
     """A dense layer `[B, F] -> [B, features]` that multiplies in `dtype`; the result has the bias's dtype."""
-    return nn.Dense(
-        features, dtype=dtype, param_dtype=full_dtype(dtype), promote_dtype=promote_all_but_bias, **options
-    )
+    return nn.Dense(features, dtype=dtype, param_dtype=full_dtype(dtype), promote_dtype=promote_all_but_bias, **options)
 
 
 def as_images(x: Array, network: str) -> Array:

@@ -40,9 +40,7 @@ class MLP(nn.Module):
         return self(x, deterministic, features_only=True)
 
 
-def mlp(
-    n_classes: int, hidden: Sequence[int] = (64, 64), dropout: float = 0.0, dtype: str = "float32"
-) -> Model:
+def mlp(n_classes: int, hidden: Sequence[int] = (64, 64), dropout: float = 0.0, dtype: str = "float32") -> Model:
     """A perceptron with the given hidden layers; `hidden=()` is multinomial logistic regression."""
     if not isinstance(hidden, Sequence):
         raise InputError(f"hidden must list the units of each hidden layer, as in (64, 64), not {hidden!r}.")

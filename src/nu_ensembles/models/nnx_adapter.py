@@ -53,9 +53,7 @@ def from_nnx(factory: Any, *, features_method: str | None = None) -> Model:
     check_method(template, features_method)
     layout = {path: _collection(leaf) for path, leaf in nnx.to_flat_state(nnx.state(template))}
     streams = {
-        path: leaf.get_value()
-        for path, leaf in nnx.to_flat_state(nnx.state(template))
-        if layout[path] == "rngs"
+        path: leaf.get_value() for path, leaf in nnx.to_flat_state(nnx.state(template)) if layout[path] == "rngs"
     }
 
     @functools.cache

@@ -7,6 +7,8 @@ Parameter names are those of the published code.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import flax.linen as nn
@@ -68,9 +70,7 @@ class FixupBasicBlock(nn.Module):
         fixup = nn.initializers.variance_scaling(scale, "fan_in", "normal")
         h = self._conv(3, strides, kernel_init=fixup)(h)
         h = bias[2](nn.relu(bias[1](h)))
-        h = nn.Dropout(self.dropout, broadcast_dims=(0,) if self.shared_dropout else ())(
-            h, deterministic=deterministic
-        )
+        h = nn.Dropout(self.dropout, broadcast_dims=(0,) if self.shared_dropout else ())(h, deterministic=deterministic)
         h = self._conv(3, (1, 1), kernel_init=nn.initializers.zeros)(h)
         h = bias[3](FixupMultiplier(full_dtype(self.dtype))(h))
         if projects:
@@ -83,27 +83,16 @@ class FixupBasicBlock(nn.Module):
 
 
 class FixupStage(nn.Module):
-    """Blocks of one width; the first may halve the image."""
+    """Blocks of one width, `make_block(stride=…)` each; the first may halve the image."""
 
-    channels: int
+    make_block: Callable[..., FixupBasicBlock]
     stride: int
     n_stage_blocks: int
-    n_blocks: int
-    dropout: float
-    shared_dropout: bool
-    dtype: str
 
     @nn.compact
     def __call__(self, x: Array, deterministic: bool) -> Array:
         for block in range(self.n_stage_blocks):
-            x = FixupBasicBlock(
-                self.channels,
-                self.stride if block == 0 else 1,
-                self.n_blocks,
-                self.dropout,
-                self.shared_dropout,
-                self.dtype,
-            )(x, deterministic)
+            x = self.make_block(stride=self.stride if block == 0 else 1)(x, deterministic)
         return x
 
 
@@ -124,16 +113,15 @@ class FixupWideResNet(nn.Module):
         h = FixupBias(full, name="bias1")(as_images(x, "A wide ResNet"))
         h = conv(STEM_CHANNELS, (3, 3), use_bias=False, dtype=self.dtype, name="conv1")(h)
         for stage, stride in enumerate((1, 2, 2)):
-            h = FixupStage(
-                STEM_CHANNELS * self.widen * 2**stage,
-                stride,
-                n_stage_blocks,
-                3 * n_stage_blocks,
-                self.dropout,
-                self.shared_dropout,
-                self.dtype,
-                name=f"block{stage + 1}",
-            )(h, deterministic)
+            make_block = functools.partial(
+                FixupBasicBlock,
+                channels=STEM_CHANNELS * self.widen * 2**stage,
+                n_blocks=3 * n_stage_blocks,
+                dropout=self.dropout,
+                shared_dropout=self.shared_dropout,
+                dtype=self.dtype,
+            )
+            h = FixupStage(make_block, stride, n_stage_blocks, name=f"block{stage + 1}")(h, deterministic)
         h = jnp.mean(nn.relu(h).astype(full), axis=(1, 2))
         h = FixupBias(full, name="bias2")(h)
         if features_only:

@@ -73,6 +73,19 @@ def write_yaml(path: PathLike, obj: Any) -> None:
     write_bytes(path, text.encode())
 
 
+def read_yaml(path: PathLike, what: str) -> Any:
+    """Reads a YAML file of plain values; `what` names its role in errors, e.g. "The configuration"."""
+    import yaml
+
+    raw = read_bytes(path, what)
+    try:
+        return yaml.safe_load(raw)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" (line {mark.line + 1}: {getattr(error, 'problem', None)})" if mark else ""
+        raise DamagedFileError(f"{what} {os.fspath(path)} is not valid YAML{where}: correct it.") from error
+
+
 def read_json(path: PathLike, what: str) -> Any:
     """Reads a JSON file; `what` names its role in errors, e.g. "The metrics file"."""
     raw = read_bytes(path, what)
