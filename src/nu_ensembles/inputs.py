@@ -22,13 +22,16 @@ class Unlabeled:
     rows: Any
 
 
-def check_rows(x: Any, name: str, row_shape: tuple[int, ...] | None = None, least_rows: int = 1) -> np.ndarray:
+def check_rows(
+    x: Any, name: str, row_shape: tuple[int, ...] | None = None, least_rows: int = 1, first_row: int = 0
+) -> np.ndarray:
     """Rows of numbers: bytes stay bytes (they are pixels), everything else becomes float32 or float64.
 
     Args:
       x: array-like `[N, …]`, at least two axes.
       name: what to call it in an error ("X", "X_unlabeled").
       row_shape: the shape that a row must have, if known.
+      first_row: the number of x's first row in what the user gave, for errors.
 
     Raises:
       InputError: not numbers, not finite, of another shape, or too few.
@@ -56,14 +59,14 @@ def check_rows(x: Any, name: str, row_shape: tuple[int, ...] | None = None, leas
         return x.astype(np.float64)
     if x.dtype.itemsize != 8:
         x = x.astype(np.float32)
-    finite = np.isfinite(x.reshape(len(x), -1)).all(axis=1)
+    finite = np.isfinite(x).all(axis=tuple(range(1, x.ndim)))
     if not finite.all():
         bad = x[~finite]
         kind = "NaN" if np.isnan(bad).any() else "infinity"
-        n_bad = int((~np.isfinite(bad)).sum())
+        n_bad, row = int((~np.isfinite(bad)).sum()), first_row + int(np.argmin(finite))
         raise InputError(
-            f"{name} contains {kind}: {n_bad} value(s) not finite, the first in row {int(np.argmin(finite))}; fill in "
-            "or remove them first."
+            f"{name} contains {kind}: {n_bad} value(s) not finite, the first in row {row}; fill in or remove them "
+            "first."
         )
     return x
 
@@ -98,7 +101,9 @@ def check_labels(y: Any, classes: Sequence[Any] | np.ndarray | None, n_rows: int
     else:
         found = np.asarray(classes)
         position = {label: number for number, label in enumerate(found.tolist())}
-        strange = [label for label in np.unique(y).tolist() if label not in position]
+        if len(position) < len(found):
+            raise InputError(f"classes names a class twice: {found.tolist()}; name each one once.")
+        strange = [label for label in dict.fromkeys(y.tolist()) if label not in position]
         if strange:
             raise InputError(f"y holds the label {strange[0]!r}, which is not among the classes {found.tolist()}.")
         codes = np.array([position[label] for label in y.tolist()])

@@ -13,6 +13,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from nu_ensembles.errors import InputError
+from nu_ensembles.inputs import check_whole
+
+THREEFRY = "threefry2x32"
 
 
 def random_key(seed: int | Array) -> Array:
@@ -23,13 +26,21 @@ def random_key(seed: int | Array) -> Array:
     """
     if isinstance(seed, Array):
         if jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
+            if seed.shape != () or str(jax.random.key_impl(seed)) != THREEFRY:
+                raise InputError(
+                    f"A key that serves as a seed is one key, made by jax.random.key(…, impl={THREEFRY!r})."
+                )
             return seed
         if seed.shape == (2,) and seed.dtype == jnp.uint32:
-            return jax.random.wrap_key_data(seed, impl="threefry2x32")
+            return jax.random.wrap_key_data(seed, impl=THREEFRY)
     try:
-        return jax.random.key(operator.index(seed), impl="threefry2x32")  # pyright: ignore[reportArgumentType]
+        number = operator.index(seed)  # pyright: ignore[reportArgumentType]
     except TypeError:
         raise InputError(f"A seed is a whole number or a jax.random key, not {seed!r}.") from None
+    # JAX would cut a longer one to its last 32 bits, so that different seeds gave the same draws.
+    if not -(1 << 31) <= number < 1 << 32:
+        raise InputError(f"A seed has at most 32 bits, and {number} has more; use one below {1 << 32}.")
+    return jax.random.key(number, impl=THREEFRY)
 
 
 def random_labels(seed: int | Array, n_points: int, n_classes: int, n_members: int) -> Array:
@@ -50,13 +61,9 @@ def random_labels(seed: int | Array, n_points: int, n_classes: int, n_members: i
     Returns:
       int32 `[n_members, n_points]`.
     """
-    for name, value, least in (
-        ("n_points", n_points, 0),
-        ("n_classes", n_classes, 1),
-        ("n_members", n_members, 1),
-    ):
-        if value < least:
-            raise InputError(f"{name} must be at least {least}, not {value}.")
+    check_whole(n_points, "n_points", least=0)
+    check_whole(n_classes, "n_classes")
+    check_whole(n_members, "n_members")
     key = random_key(seed)
     n_blocks = -(-n_members // n_classes)
     ranked = jnp.tile(jnp.arange(n_classes, dtype=jnp.int32)[:, None], (1, n_points))

@@ -13,13 +13,16 @@ from jax import Array
 
 from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.engine.batches import padded_size
+from nu_ensembles.engine.plans import check_plan
 from nu_ensembles.engine.program import Lanes, Program, TrainingData, stack_method
+from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.inputs import check_positive, check_whole
 from nu_ensembles.methods import Method
 from nu_ensembles.models import Model
 
 # Folded into the seed for the random labels; members fold in their own number, which never gets this high.
 LABELS = np.uint32(0xFFFFFFFF)
+DTYPES = ("float32", "float64")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +55,11 @@ class Settings:
             check_whole(self.unlabeled_batch_size, "unlabeled_batch_size")
         check_positive(self.learning_rate, "learning_rate")
         check_positive(self.weight_decay, "weight_decay", zero_allowed=True)
+        if self.dtype not in DTYPES:
+            raise unknown_name("dtype of training", self.dtype, DTYPES)
+        if self.dtype == "float64" and not jax.config.read("jax_enable_x64"):
+            raise InputError('dtype="float64" needs jax.config.update("jax_enable_x64", True) first.')
+        check_plan(self.plan)
 
     def program(self, model: Model, least_rows: int, n_unlabeled: int) -> Program:
         """The static side of a training with these settings."""

@@ -8,6 +8,7 @@ is never continued with other ones.
 from __future__ import annotations
 
 import hashlib
+import re
 import signal
 import threading
 import time
@@ -130,21 +131,19 @@ class Checkpoint:
 
 def fingerprint(program: Program, lanes: Lanes, data: TrainingData, n_steps: int, plan: Any) -> str:
     """A hash of everything that decides the result: configuration, hyper-parameters, keys and data."""
-    model = program.model.spec or getattr(program.model.apply, "__qualname__", "custom")
     settings = (
-        model,
+        program.model.spec or program.model,
         program.batch_size,
         program.unlabeled_batch_size,
         program.dtype,
-        repr(program.augment) if program.augment else None,
-        repr(program.augment_unlabeled) if program.augment_unlabeled else None,
-        program.optimiser is None,
+        program.augment,
+        program.augment_unlabeled,
+        program.optimiser,
         n_steps,
         plan,
-        type(lanes.method).__name__,
-        str(jax.tree.structure(lanes.method)),
+        jax.tree.structure(lanes.method),
     )
-    digest = hashlib.sha256(repr(settings).encode())
+    digest = hashlib.sha256(lasting_repr(settings).encode())
     keyless = lanes._replace(key=jax.random.key_data(lanes.key))
     for leaf in jax.tree.leaves((keyless, data)):
         array = np.ascontiguousarray(np.asarray(leaf))
@@ -153,12 +152,17 @@ def fingerprint(program: Program, lanes: Lanes, data: TrainingData, n_steps: int
     return digest.hexdigest()
 
 
+def lasting_repr(value: Any) -> str:
+    """A repr that is the same in the next process: functions by their names, without where they lie in memory."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+
+
 @contextmanager
 def held_interrupts(active: bool) -> Iterator[threading.Event]:
     """Holds Ctrl-C back until the state is consistent: sets an event instead of raising.
 
     The compiled call donates the old state, so an exception in the middle would lose both. A second Ctrl-C raises
-    at once.
+    at once, and one that nobody answered raises at the end.
     """
     asked = threading.Event()
     if not active or threading.current_thread() is not threading.main_thread():
@@ -177,3 +181,5 @@ def held_interrupts(active: bool) -> Iterator[threading.Event]:
         yield asked
     finally:
         signal.signal(signal.SIGINT, previous)
+    if asked.is_set():
+        raise KeyboardInterrupt

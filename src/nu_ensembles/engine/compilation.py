@@ -13,13 +13,16 @@ MOST_BYTES = 1 << 30
 
 
 def cache_folder() -> Path | None:
-    """The per-user folder of compiled programs; None if `NU_ENSEMBLES_COMPILATION_CACHE=off`."""
+    """The per-user folder of compiled programs; None if `NU_ENSEMBLES_COMPILATION_CACHE=off` or homeless."""
     chosen = os.environ.get(SWITCH, "")
     if chosen.lower() in ("off", "0", "no", "false"):
         return None
     if chosen:
         return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        return None  # a container's user without a home
     return Path(base) / "nu-ensembles" / "compiled"
 
 
@@ -31,9 +34,9 @@ def use_persistent_cache() -> None:
         return
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _keep_below(folder, MOST_BYTES)
     except OSError:
-        return  # a read-only home: compile every time
-    _keep_below(folder, MOST_BYTES)
+        return  # a read-only home, or another process that clears up at the same moment: compile every time
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 

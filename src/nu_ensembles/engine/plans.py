@@ -50,31 +50,38 @@ class Plan:
         return Mesh(devices, ("lanes",), axis_types=(AxisType.Auto,))
 
 
+def check_plan(requested: str, method: Method | None = None) -> None:
+    """Refuses what is no plan's name, or a plan that the method cannot run under."""
+    if requested not in get_args(PlanName):
+        raise unknown_name("plan", requested, get_args(PlanName))
+    if method is None:
+        return
+    if method.shape == "sequential" and requested in ("vectorised", "sharded"):
+        raise InputError(
+            f"{method.name!r} trains its members one after another, so it cannot run under the plan {requested!r}; "
+            "use plan='auto'."
+        )
+    if method.shape == "joint" and requested in ("sequential", "sharded"):
+        raise InputError(
+            f"{method.name!r} has one loss over all members, so they must train together; use plan='vectorised' "
+            "or 'auto', or fewer members if memory is short."
+        )
+
+
 def choose_plan(requested: str, method: Method, program: Program, data: TrainingData, n_lanes: int) -> Plan:
     """Turns a plan's name into a decision.
 
     Raises:
       InputError: unknown name, or a plan that the method cannot run under.
     """
-    if requested not in get_args(PlanName):
-        raise unknown_name("plan", requested, get_args(PlanName))
+    check_plan(requested, method)
     device = jax.devices()[0]
     row_shape = tuple(data.x.shape[1:])
     convolutional = uses_convolution(program.model, (1, *row_shape), program.dtype)
     on_host = device.platform == "cpu" and convolutional
     if method.shape == "sequential":
-        if requested in ("vectorised", "sharded"):
-            raise InputError(
-                f"{method.name!r} trains its members one after another, so it cannot run under the plan {requested!r}; "
-                "use plan='auto'."
-            )
         return Plan("sequential", 1, on_host)
     if method.shape == "joint":
-        if requested in ("sequential", "sharded"):
-            raise InputError(
-                f"{method.name!r} has one loss over all members, so they must train together; use plan='vectorised' "
-                "or 'auto', or fewer members if memory is short."
-            )
         return Plan("vectorised", n_lanes, on_host)
     n_devices = len(jax.devices())
     if requested == "auto":

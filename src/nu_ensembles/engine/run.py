@@ -35,23 +35,29 @@ BLOCK = 256
 BlockRows = tuple[Array, Array | None]
 
 
-def block_rows(program: Program, lanes: Lanes, data: TrainingData, block: Array) -> BlockRows:
-    """The rows of all batches of a block of steps: labelled `[R, BLOCK, B]`, unlabelled `[R, BLOCK, B']` or None."""
+@partial(jax.jit, static_argnames=("batch_size", "n_padded", "least_rows"))
+def lane_rows(
+    keys: Array, use: Array, block: Array, n_rows: Array, batch_size: int, n_padded: int, least_rows: int
+) -> Array:
+    """The rows of a block of steps, int32 `[R, BLOCK, B]`, from keys `[R]`, one `use` of them, and `n_rows` `[R]`."""
 
     def one_lane(key: Array, n_rows: Array) -> Array:
-        key, n_padded = lane_key(key, ORDER), lanes.rows.shape[1]
-        return batch_rows(key, block * BLOCK, BLOCK, program.batch_size, n_rows, n_padded, program.least_rows)
+        return batch_rows(lane_key(key, use), block * BLOCK, BLOCK, batch_size, n_rows, n_padded, least_rows)
 
-    rows = jax.vmap(one_lane)(lanes.key, lanes.n_rows)
+    return jax.vmap(one_lane)(keys, n_rows)
+
+
+def block_rows(program: Program, lanes: Lanes, data: TrainingData, block: int) -> BlockRows:
+    """The rows of all batches of a block of steps: labelled `[R, BLOCK, B]`, unlabelled `[R, BLOCK, B']` or None."""
+    number = jnp.int32(block)
+    n_padded = lanes.rows.shape[1]
+    rows = lane_rows(lanes.key, ORDER, number, lanes.n_rows, program.batch_size, n_padded, program.least_rows)
     if data.x_unlabeled is None or data.n_unlabeled is None:
         return rows, None
-    n_unlabeled, n_padded = data.n_unlabeled, data.x_unlabeled.shape[0]
-
-    def one_lane_unlabeled(key: Array) -> Array:
-        key, batch_size = lane_key(key, UNLABELED_ORDER), program.unlabeled_batch_size
-        return batch_rows(key, block * BLOCK, BLOCK, batch_size, n_unlabeled, n_padded, program.least_unlabeled_rows)
-
-    return rows, jax.vmap(one_lane_unlabeled)(lanes.key)
+    n_unlabeled = jnp.full_like(lanes.n_rows, data.n_unlabeled)
+    n_padded, batch_size = data.x_unlabeled.shape[0], program.unlabeled_batch_size
+    least = program.least_unlabeled_rows
+    return rows, lane_rows(lanes.key, UNLABELED_ORDER, number, n_unlabeled, batch_size, n_padded, least)
 
 
 def _many_steps(
@@ -123,8 +129,8 @@ def one_step(
     return train_step(program, state, lanes, data, *_rows_of(rows, step), step)
 
 
-jitted_block_rows = jax.jit(block_rows, static_argnames=("program",))
-jitted_initial_state = jax.jit(initial_state, static_argnames=("program",))
+# Neither this nor `lane_rows` takes the whole program: another method or number of rows shares their compilation.
+jitted_initial_state = jax.jit(initial_state, static_argnames=("model", "custom", "dtype"))
 
 
 class Run:
@@ -152,7 +158,10 @@ class Run:
             self.lanes = jax.device_put(lanes, NamedSharding(mesh, P("lanes")))
             self.data = jax.device_put(data, NamedSharding(mesh, P()))
         example = network_inputs(jnp.zeros((1, *data.x.shape[1:]), data.x.dtype), program.dtype)
-        self.state = self._placed(jitted_initial_state(program, self.lanes, example))
+        hyper = self.lanes.key, self.lanes.learning_rate, self.lanes.weight_decay
+        self.state = self._placed(
+            jitted_initial_state(program.model, program.optimiser, program.dtype, *hyper, example)
+        )
 
     def _placed(self, state: LaneState) -> LaneState:
         return state if self.mesh is None else jax.device_put(state, NamedSharding(self.mesh, P("lanes")))
@@ -165,8 +174,9 @@ class Run:
         """Trains up to a step number. `on_chunk(step, mean losses [R])` runs after every compiled call.
 
         Raises:
-          NonFiniteLossError: a lane's loss or gradient was not finite; its last good state is kept.
+          NonFiniteLossError: a lane's loss or parameters were not finite; its last good state is kept.
         """
+        self._refuse_failures()  # a run that failed is not carried on as if it had not
         while self.step < to_step:
             block = self.step // BLOCK
             end = min((block + 1) * BLOCK, to_step)
@@ -188,7 +198,7 @@ class Run:
 
     def _rows_of_block(self, block: int) -> BlockRows:
         if self._block_rows is None or self._block_rows[0] != block:
-            self._block_rows = block, jitted_block_rows(self.program, self.lanes, self.data, jnp.int32(block))
+            self._block_rows = block, block_rows(self.program, self.lanes, self.data, block)
         return self._block_rows[1]
 
     def _step_by_step(self, rows: BlockRows, end: int) -> Array:

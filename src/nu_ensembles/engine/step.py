@@ -25,7 +25,7 @@ from nu_ensembles.models import Model, join_variables, split_variables
 ORDER, UNLABELED_ORDER, INITIALISATION, STEP = range(4)
 
 
-def lane_key(key: Array, use: int) -> Array:
+def lane_key(key: Array, use: int | Array) -> Array:
     return jax.random.fold_in(key, use)
 
 
@@ -67,16 +67,28 @@ class JointPass:
         return logits
 
 
-def initial_state(program: Program, lanes: Lanes, example: Array) -> LaneState:
-    """Freshly initialised lanes. `example` is a row or more of network input, for the shapes."""
+def initial_state(
+    model: Model,
+    custom: optax.GradientTransformation | None,
+    dtype: str,
+    keys: Array,
+    learning_rates: Array,
+    weight_decays: Array,
+    example: Array,
+) -> LaneState:
+    """Freshly initialised lanes; the arguments are those of `Program` and `Lanes` that matter here, and no others.
+
+    Args:
+      example: a row or more of network input, for the shapes.
+    """
 
     def one_lane(key: Array, learning_rate: Array, weight_decay: Array) -> tuple[Any, Any, Any]:
-        params, state = split_variables(program.model.init(lane_key(key, INITIALISATION), example))
-        params = jax.tree.map(lambda leaf: leaf.astype(program.dtype), params)
-        return params, state, optimiser(program.optimiser, learning_rate, weight_decay).init(params)
+        params, state = split_variables(model.init(lane_key(key, INITIALISATION), example))
+        params = jax.tree.map(lambda leaf: leaf.astype(dtype), params)
+        return params, state, optimiser(custom, learning_rate, weight_decay).init(params)
 
-    params, model_state, optimiser_state = jax.vmap(one_lane)(lanes.key, lanes.learning_rate, lanes.weight_decay)
-    return LaneState(params, model_state, optimiser_state, jnp.full((lanes.n_lanes,), -1, jnp.int32))
+    params, model_state, optimiser_state = jax.vmap(one_lane)(keys, learning_rates, weight_decays)
+    return LaneState(params, model_state, optimiser_state, jnp.full(keys.shape, -1, jnp.int32))
 
 
 def make_batch(
@@ -152,7 +164,8 @@ def train_step(
     params, optimiser_state = jax.vmap(update)(
         gradients, state.optimiser_state, state.params, lanes.learning_rate, lanes.weight_decay
     )
-    finite = jnp.isfinite(losses) & _all_finite(gradients)
+    # The new parameters rather than the gradients: they are what is kept, and an optimiser may mend a gradient.
+    finite = jnp.isfinite(losses) & _all_finite(params)
     failed_at = jnp.where((state.failed_at < 0) & ~finite, step, state.failed_at)
     # A lane that failed keeps its last good state for good; the others go on.
     good = failed_at < 0
@@ -161,7 +174,7 @@ def train_step(
     return kept._replace(failed_at=failed_at), losses
 
 
-def _all_finite(gradients: Any) -> Array:
-    """Whether all of a lane's gradients are finite, `[R]`. One sum: infinities and NaNs survive adding up."""
-    sums = [jnp.sum(leaf.astype(jnp.float32).reshape(leaf.shape[0], -1), axis=1) for leaf in jax.tree.leaves(gradients)]
+def _all_finite(params: Any) -> Array:
+    """Whether all of a lane's parameters are finite, `[R]`. One sum: infinities and NaNs survive adding up."""
+    sums = [jnp.sum(leaf.astype(jnp.float32).reshape(leaf.shape[0], -1), axis=1) for leaf in jax.tree.leaves(params)]
     return jnp.isfinite(sum(sums[1:], sums[0]))

@@ -8,6 +8,7 @@ U_i carries member i's labels, drawn once. At beta = 0 this is the standard ense
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import ClassVar, Literal, get_args
 
 import jax
@@ -46,14 +47,14 @@ class Nu:
 
     def __post_init__(self) -> None:
         # Inside a program beta is a tracer, which was checked when it was a number.
-        if isinstance(self.beta, int | float) and not (self.beta >= 0 and math.isfinite(self.beta)):
+        if isinstance(self.beta, str) or (isinstance(self.beta, Real) and not (0 <= self.beta < math.inf)):
             raise InputError(f"beta must be a number of at least 0, not {self.beta}; 0 is the standard ensemble.")
         if self.labels not in get_args(LabelScheme):
             raise unknown_name("label scheme", self.labels, get_args(LabelScheme))
 
     def effective(self) -> Method:
         # A traced zero differs from no unlabelled term in the last bits, so zero runs the other program.
-        return Standard() if isinstance(self.beta, int | float) and self.beta == 0 else self
+        return Standard() if isinstance(self.beta, Real) and self.beta == 0 else self
 
     def unlabeled_targets(self, key: Array, n_points: int, n_classes: int, n_members: int) -> Array | None:
         if self.labels == "without_replacement":

@@ -1,0 +1,44 @@
+"""What all tests share: one compilation cache a session, small data, quiet property tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import hypothesis
+import numpy as np
+import pytest
+
+# Compiling inside a property takes longer than hypothesis' limit of 200 ms an example.
+hypothesis.settings.register_profile("compiling", deadline=None)
+hypothesis.settings.load_profile("compiling")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_programs_of_this_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keeps compiled programs in a folder of the session: subprocesses find them, the user's own cache stays as it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NU_ENSEMBLES_COMPILATION_CACHE", str(tmp_path_factory.mktemp("compiled")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    """The handwritten digits as pixels in [0, 1]: float32 `[1797, 64]`, and the digit of each."""
+    from nu_ensembles.datasets.digits import load_digits
+
+    pixels, labels = load_digits()
+    return pixels / 16, labels
+
+
+@pytest.fixture(scope="session")
+def blobs() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Three overlapping clouds: 40 labelled rows `[40, 4]`, their classes 0 … 2, and 50 unlabelled rows `[50, 4]`.
+
+    Tests that fit use these sizes throughout, so that they share compiled programs.
+    """
+    rng = np.random.default_rng(0)
+    centres = 1.5 * rng.normal(size=(3, 4))
+    y = np.arange(40) % 3
+    x = centres[y] + rng.normal(size=(40, 4))
+    u = centres[np.arange(50) % 3] + rng.normal(size=(50, 4))
+    return x.astype(np.float32), y, u.astype(np.float32)

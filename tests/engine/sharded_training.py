@@ -1,0 +1,88 @@
+"""Trains on four simulated devices and prints what `test_sharded.py` asserts on, as JSON; run in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import nu_ensembles as nu
+from nu_ensembles import models, storage
+from nu_ensembles.engine import run as engine_run
+from nu_ensembles.engine.checkpoints import CheckpointFolder
+
+CALLS: list[tuple[Any, ...]] = []
+COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter", "collective-broadcast")
+
+
+class PowerCut(Exception):
+    pass
+
+
+def recorded(*arguments: Any) -> Any:
+    CALLS.append(jax.tree.map(lambda leaf: jax.typeof(leaf) if isinstance(leaf, jax.Array) else leaf, arguments))
+    return STEPS(*arguments)
+
+
+STEPS = engine_run.many_sharded_steps
+engine_run.many_sharded_steps = recorded
+
+
+def difference(one: nu.Ensemble, other: nu.Ensemble) -> float:
+    gaps = jax.tree.map(lambda a, b: float(np.abs(a - b).max()), one.params, other.params)
+    return max(jax.tree.leaves(gaps))
+
+
+def interrupted_and_resumed(folder: Path, fit: Any) -> nu.Ensemble:
+    """Fits with a power cut after the second checkpoint, then resumes."""
+    save, saves = CheckpointFolder.save, []
+
+    def save_twice(self: CheckpointFolder, *arguments: Any) -> None:
+        save(self, *arguments)
+        saves.append(arguments)
+        if len(saves) == 2:
+            raise PowerCut
+
+    CheckpointFolder.save = save_twice
+    try:
+        fit(run_folder=folder, checkpoint_seconds=0)
+        raise AssertionError("the power did not go out")
+    except PowerCut:
+        return fit(run_folder=folder, checkpoint_seconds=0, resume=True)
+    finally:
+        CheckpointFolder.save = save
+
+
+def main(folder: Path) -> dict[str, Any]:
+    arrays = storage.load_arrays(folder / "blobs.safetensors", None)
+    model = models.mlp(3, hidden=(8,), dtype="float64")
+
+    def fit(plan: str, n_members: int, **options: Any) -> nu.Ensemble:
+        x, y, u = (arrays[name] for name in ("x", "y", "u"))
+        settings = {"batch_size": 8, "learning_rate": 0.01, "dtype": "float64", "steps": 10, **options}
+        return nu.fit(model, x, y, u, nu.methods.Nu(0.1), n_members, plan=plan, **settings)
+
+    sharded, sequential = fit("sharded", 5), fit("sequential", 5)
+    arguments = CALLS[0]
+    program = STEPS.lower(*arguments).compile().as_text()
+    validation = {"validation": (arrays["x"], arrays["y"]), "evaluate_every": 1}
+    resumed = interrupted_and_resumed(folder / "run", lambda **o: fit("sharded", 5, **validation, **o))
+    return {
+        "n_devices": len(jax.devices()),
+        "n_mesh_devices": arguments[1].size,
+        "n_lanes": arguments[2].failed_at.shape[0],
+        "dtype": str(jax.tree.leaves(sharded.params)[0].dtype),
+        "sharded against sequential": difference(sharded, sequential),
+        "sharded against vectorised": difference(sharded, fit("vectorised", 5)),
+        "resumed against unbroken": difference(resumed, sharded),
+        "n_evaluations": len(resumed.history),
+        "collectives": [name for name in COLLECTIVES if name in program],
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(Path(sys.argv[1]))))

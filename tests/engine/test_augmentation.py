@@ -1,0 +1,59 @@
+"""Flip and crop against a slow loop that reads like the definition."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nu_ensembles.engine.augmentation import FlipAndCrop, as_augmentation
+from nu_ensembles.errors import InputError
+
+IMAGES = np.arange(1, 1 + 64 * 5 * 6 * 2, dtype=np.float32).reshape(64, 5, 6, 2)
+
+
+def possible_crops(image: np.ndarray, padding: int, n_offsets: int) -> dict[bytes, tuple[bool, int, int]]:
+    """Every outcome for one image, each with (flipped, top, left)."""
+    outcomes = {}
+    height, width, _ = image.shape
+    for flipped in (False, True):
+        source = image[:, ::-1] if flipped else image
+        padded = np.zeros((height + 2 * padding, width + 2 * padding, image.shape[2]), image.dtype)
+        padded[padding : padding + height, padding : padding + width] = source
+        for top in range(n_offsets):
+            for left in range(n_offsets):
+                outcomes[padded[top : top + height, left : left + width].tobytes()] = (flipped, top, left)
+    return outcomes
+
+
+def draws(augment: FlipAndCrop, n_offsets: int) -> list[tuple[bool, int, int]]:
+    augmented = np.asarray(jax.jit(augment)(jax.random.key(0), jnp.asarray(IMAGES)))
+    assert augmented.shape == IMAGES.shape
+    return [
+        possible_crops(image, augment.padding, n_offsets)[result.tobytes()]
+        for image, result in zip(IMAGES, augmented, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("published", "n_offsets"), [(False, 5), (True, 4)])
+def test_images_are_flipped_padded_and_cropped_with_offsets_of_the_range(published: bool, n_offsets: int) -> None:
+    found = draws(FlipAndCrop(padding=2, published_offsets=published), n_offsets)
+    flips, tops, lefts = (np.array(each) for each in zip(*found, strict=True))
+    assert set(tops) == set(lefts) == set(range(n_offsets))
+    assert 16 < flips.sum() < 48
+    assert len(set(found)) > 20  # drawn image by image, rows apart from columns
+
+
+def test_the_named_augmentation_is_the_published_padding_with_all_offsets() -> None:
+    assert as_augmentation("flip_crop") == FlipAndCrop(padding=4, published_offsets=False)
+
+
+def test_callables_and_none_pass_through() -> None:
+    assert as_augmentation(draws) is draws  # pyright: ignore[reportArgumentType]
+    assert as_augmentation(None) is None
+
+
+def test_an_unknown_name_suggests_the_nearest() -> None:
+    with pytest.raises(InputError, match="Unknown augmentation 'flipcrop'. Did you mean 'flip_crop'"):
+        as_augmentation("flipcrop")

@@ -1,0 +1,96 @@
+"""Which rows a member sees: endless passes, each a fresh permutation, a function of key and step alone."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nu_ensembles.engine.batches import batch_rows, padded_size, row_order
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@partial(jax.jit, static_argnames=("n_steps", "batch_size", "n_padded", "least_rows"))
+def rows_of(seed, first_step, n_rows, *, n_steps, batch_size, n_padded, least_rows):
+    return batch_rows(jax.random.key(seed), first_step, n_steps, batch_size, n_rows, n_padded, least_rows)
+
+
+def stream(seed: int, n_rows: int, n_steps: int = 32, batch_size: int = 4, first_step: int = 0) -> np.ndarray:
+    """Rows `[n_steps, batch_size]` of sets of 8 to 16 rows, which share a program."""
+    return np.asarray(
+        rows_of(
+            jnp.uint32(seed),
+            jnp.int32(first_step),
+            jnp.int32(n_rows),
+            n_steps=n_steps,
+            batch_size=batch_size,
+            n_padded=16,
+            least_rows=8,
+        )
+    )
+
+
+@given(seeds, st.integers(8, 16))
+def test_every_pass_draws_every_row_exactly_once_and_no_padding(seed: int, n_rows: int) -> None:
+    drawn = stream(seed, n_rows).ravel()
+    whole_passes = drawn[: len(drawn) // n_rows * n_rows].reshape(-1, n_rows)
+    assert (np.sort(whole_passes, axis=1) == np.arange(n_rows)).all()
+    assert drawn.max() < n_rows
+
+
+@given(seeds, st.integers(8, 16), st.integers(0, 1000))
+def test_a_step_draws_the_same_rows_wherever_its_block_begins(seed: int, n_rows: int, first_step: int) -> None:
+    block = stream(seed, n_rows, first_step=first_step)
+    later = stream(seed, n_rows, first_step=first_step + 7)
+    assert (block[7:] == later[:-7]).all()
+
+
+def test_a_set_smaller_than_a_batch_wraps_around() -> None:
+    rows = rows_of(0, 0, 3, n_steps=2, batch_size=8, n_padded=4, least_rows=2)
+    assert np.bincount(np.ravel(rows), minlength=3).tolist() in ([6, 5, 5], [5, 6, 5], [5, 5, 6])
+
+
+def test_a_single_row_is_drawn_every_time() -> None:
+    assert (rows_of(0, 5, 1, n_steps=2, batch_size=8, n_padded=1, least_rows=1) == 0).all()
+
+
+def test_passes_and_keys_differ() -> None:
+    first, second = stream(1, 16).ravel()[:32].reshape(2, 16)
+    assert (first != second).any()
+    assert (stream(2, 16).ravel()[:16] != first).any()
+
+
+def test_every_row_is_as_likely_in_every_place() -> None:
+    keys = jax.random.split(jax.random.key(0), 600)
+    orders = np.asarray(jax.jit(jax.vmap(lambda k: row_order(k, jnp.int32(3), 4)))(keys))
+    counts = np.array([[np.sum(orders[:, place] == row) for row in range(3)] for place in range(3)])
+    assert np.abs(counts - 200).max() < 70  # six standard deviations
+
+
+@pytest.mark.parametrize(("n_padded", "n_rows"), [(4096, 3000), (8192, 5000), (70001, 70001)])
+def test_large_sets_are_permuted_too(n_padded: int, n_rows: int) -> None:
+    order = np.asarray(row_order(jax.random.key(0), jnp.int32(n_rows), n_padded))
+    assert (np.sort(order[:n_rows]) == np.arange(n_rows)).all()
+    assert (np.sort(order) == np.arange(n_padded)).all()
+
+
+@pytest.mark.parametrize("n_padded", [16, 8192])
+def test_a_row_that_draws_the_largest_number_still_comes_before_the_padding(
+    n_padded: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jax.random, "bits", lambda key, shape, dtype: jnp.full(shape, 0xFFFFFFFF, dtype))
+    order = np.asarray(row_order(jax.random.key(0), jnp.int32(10), n_padded))
+    assert set(order[:10].tolist()) == set(range(10))
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "padded"), [(1, 1), (2, 2), (3, 4), (64, 64), (65, 128), (65536, 65536), (65537, 65537)]
+)
+def test_sets_are_padded_to_powers_of_two_until_that_costs_too_much_memory(n_rows: int, padded: int) -> None:
+    assert padded_size(n_rows) == padded

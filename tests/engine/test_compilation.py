@@ -1,0 +1,87 @@
+"""Where compiled programs are kept, and that a machine where they cannot be kept still trains."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import jax
+import pytest
+
+from nu_ensembles.engine import compilation
+from nu_ensembles.engine.compilation import cache_folder
+
+SWITCH = "NU_ENSEMBLES_COMPILATION_CACHE"
+
+
+@pytest.mark.parametrize("off", ["off", "OFF", "0", "no", "false"])
+def test_the_cache_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, off: str) -> None:
+    monkeypatch.setenv(SWITCH, off)
+    assert cache_folder() is None
+
+
+def test_the_user_can_say_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SWITCH, "/somewhere/else")
+    assert cache_folder() == Path("/somewhere/else")
+
+
+def test_by_default_it_is_in_the_users_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(SWITCH, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/home/of/caches")
+    assert cache_folder() == Path("/home/of/caches/nu-ensembles/compiled")
+
+
+def test_a_user_without_a_home_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv(SWITCH, raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    assert cache_folder() is None
+
+
+@pytest.fixture
+def jax_without_cache():
+    """JAX as a user finds it who has set no cache."""
+    names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+    before = {name: jax.config.values[name] for name in names}
+    jax.config.update("jax_compilation_cache_dir", None)
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+
+
+def switch_on() -> str | None:
+    compilation.use_persistent_cache.__wrapped__()
+    return jax.config.values["jax_compilation_cache_dir"]
+
+
+def test_it_is_private_to_the_user(jax_without_cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(SWITCH, str(tmp_path / "cache"))
+    assert switch_on() == str(tmp_path / "cache")
+    assert (tmp_path / "cache").stat().st_mode & 0o077 == 0
+
+
+def test_a_cache_that_the_user_has_set_is_left_alone(
+    jax_without_cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(SWITCH, str(tmp_path / "ours"))
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "theirs"))
+    assert switch_on() == str(tmp_path / "theirs")
+
+
+def test_where_no_folder_can_be_made_nothing_is_kept(
+    jax_without_cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv(SWITCH, str(tmp_path / "file" / "cache"))
+    assert switch_on() is None
+
+
+def test_the_entries_that_were_not_used_for_longest_make_room(tmp_path: Path) -> None:
+    for age, name in enumerate(["newest", "older", "oldest"]):
+        (tmp_path / name).write_bytes(b"x" * 10)
+        os.utime(tmp_path / name, (1000 - age, 1000 - age))
+    compilation._keep_below(tmp_path, 20)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["newest", "older"]

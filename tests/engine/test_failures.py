@@ -1,0 +1,113 @@
+"""When a member diverges or memory runs out: what is said, what is kept, who is unharmed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nu_ensembles.engine import train as engine_train
+from nu_ensembles.engine.checkpoints import CheckpointFolder
+from nu_ensembles.engine.run import Run, block_rows
+from nu_ensembles.errors import NonFiniteLossError
+from nu_ensembles.methods import Nu
+
+N_STEPS = 12
+POISONED_ROW = 39
+
+
+@pytest.fixture
+def poisoned(assembled):
+    """Member 1 alone has the last row, whose weight is infinite; returns the training and the step that draws it."""
+    ready = assembled(Nu(0.1))
+    lanes = ready.lanes._replace(n_rows=jnp.array([39, 40, 39], jnp.int32))
+    data = ready.data._replace(weight=ready.data.weight.at[POISONED_ROW].set(jnp.inf))
+    drawn, _ = block_rows(ready.program, lanes, data, 0)
+    step = int(np.argmax((np.asarray(drawn[1]) == POISONED_ROW).any(axis=1)))
+    assert 0 < step < N_STEPS
+    return ready, lanes, data, step
+
+
+def test_the_error_names_member_and_step_and_says_what_to_do(poisoned) -> None:
+    ready, lanes, data, step = poisoned
+    with pytest.raises(
+        NonFiniteLossError, match=f"member 1 was not finite at step {step}; its last good state was kept"
+    ):
+        engine_train.train(ready.program, lanes, data, N_STEPS)
+    with pytest.raises(NonFiniteLossError, match=r"Lower the learning rate \(now 0\.01\)"):
+        engine_train.train(ready.program, lanes, data, N_STEPS)
+
+
+def test_the_checkpoint_keeps_the_last_good_state_and_the_other_members_are_unharmed(
+    poisoned, tmp_path: Path, largest_difference
+) -> None:
+    ready, lanes, data, step = poisoned
+    with pytest.raises(NonFiniteLossError):
+        engine_train.train(
+            ready.program, lanes, data, N_STEPS, checkpoints=CheckpointFolder(tmp_path, every_seconds=1e9)
+        )
+    healthy = data._replace(weight=jnp.ones_like(data.weight))
+    run = Run(ready.program, lanes, healthy)
+    (stored,) = tmp_path.glob("*.safetensors")
+    from nu_ensembles import storage
+
+    arrays = storage.load_arrays(stored, None)
+    kept = storage.unflatten_like({name.removeprefix("current/"): value for name, value in arrays.items()}, run.state)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(kept))
+    assert kept.failed_at.tolist() == [-1, step, -1]
+    run.advance(step)
+    assert largest_difference(*(jax.tree.map(lambda a: a[1], s.params) for s in (kept, run.state))) == 0
+    run.advance(N_STEPS)
+    for member in (0, 2):
+        assert largest_difference(*(jax.tree.map(lambda a, m=member: a[m], s.params) for s in (kept, run.state))) == 0
+
+
+def test_a_failed_run_is_not_resumed_as_if_it_had_finished(poisoned, tmp_path: Path) -> None:
+    ready, lanes, data, step = poisoned
+    for resume in (False, True, True):
+        with pytest.raises(NonFiniteLossError, match=f"member 1 was not finite at step {step}"):
+            folder = CheckpointFolder(tmp_path, every_seconds=0, resume=resume)
+            engine_train.train(ready.program, lanes, data, N_STEPS, checkpoints=folder)
+
+
+def test_a_rate_that_overflows_leaves_finite_parameters(assembled) -> None:
+    # The loss and the gradient of step 0 are finite; only the parameters after it are not.
+    ready = assembled(Nu(0.1), learning_rate=3e38)
+    run = Run(ready.program, ready.lanes, ready.data)
+    before = jax.tree.map(np.asarray, run.state.params)
+    with pytest.raises(NonFiniteLossError, match="member 0 was not finite at step 0"):
+        run.advance(5)
+    jax.tree.map(np.testing.assert_array_equal, run.state.params, before)
+
+
+class _SmallDevice(Run):
+    """A device with room for one lane."""
+
+    def __init__(self, program, lanes, data, **options) -> None:
+        if lanes.n_lanes > 1:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes.")
+        super().__init__(program, lanes, data, **options)
+
+
+def test_when_memory_runs_out_half_as_many_members_are_tried(
+    assembled, largest_difference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready = assembled(Nu(0.1))
+    expected = ready.train(5, plan="sequential")
+    monkeypatch.setattr(engine_train, "Run", _SmallDevice)
+    with pytest.warns(UserWarning, match="ran out of memory with 3 members at once; trying 1"):
+        found = ready.train(5)
+    assert found.plan.lanes_at_once == 1
+    assert largest_difference(found.params, expected.params) == 0
+
+
+def test_other_errors_of_the_device_are_not_swallowed(assembled, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_, **__):
+        raise jax.errors.JaxRuntimeError("INTERNAL: the device fell off")
+
+    monkeypatch.setattr(engine_train, "Run", broken)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="fell off"):
+        assembled(Nu(0.1)).train(5)

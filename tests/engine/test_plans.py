@@ -1,0 +1,150 @@
+"""Plans: which one is taken, and that all of them train the same networks."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nu_ensembles import models
+from nu_ensembles.engine import plans
+from nu_ensembles.engine.plans import Plan, choose_plan
+from nu_ensembles.engine.run import BLOCK, Run
+from nu_ensembles.engine.train import Evaluate
+from nu_ensembles.errors import InputError
+from nu_ensembles.methods import Nu, Standard, method
+
+IMAGES = np.zeros((40, 8, 8, 1), np.float32)
+
+
+@method()
+class Joint(Standard):
+    name: ClassVar[str] = "joint toy"
+    shape: ClassVar[Any] = "joint"
+
+
+@method()
+class Sequential(Standard):
+    name: ClassVar[str] = "sequential toy"
+    shape: ClassVar[Any] = "sequential"
+
+
+def chosen(assembled, requested: str, method: Any = None, **options: Any) -> Plan:
+    ready = assembled(method or Standard(), **options)
+    return choose_plan(requested, ready.lanes.method, ready.program, ready.data, ready.lanes.n_lanes)
+
+
+def test_on_one_cpu_perceptrons_train_as_one_program(assembled) -> None:
+    assert chosen(assembled, "auto") == Plan("vectorised", 3, on_host=False)
+
+
+def test_on_a_cpu_convolutions_train_member_after_member_through_one_step(assembled) -> None:
+    assert chosen(assembled, "auto", model=models.lenet(3), x=IMAGES) == Plan("sequential", 1, on_host=True)
+    assert chosen(assembled, "vectorised", model=models.lenet(3), x=IMAGES) == Plan("vectorised", 3, on_host=True)
+
+
+def test_sequential_keeps_one_member_in_memory(assembled) -> None:
+    assert chosen(assembled, "sequential") == Plan("sequential", 1, on_host=False)
+
+
+def test_no_more_lanes_at_once_than_fit_into_memory(assembled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "lanes_that_fit", lambda *_: 2)
+    assert chosen(assembled, "vectorised") == Plan("vectorised", 2, on_host=False)
+
+
+@pytest.mark.parametrize(
+    ("n_lanes", "n_devices", "fit", "at_once", "used"),
+    [
+        (10, 4, 99, 10, 4),  # 3 + 3 + 3 + 1
+        (5, 4, 99, 5, 3),  # two on each of three devices: a fourth would idle
+        (2, 4, 99, 2, 2),
+        (8, 4, 1, 4, 4),  # two groups of four
+    ],
+)
+def test_lanes_spread_over_no_more_devices_than_they_fill(
+    assembled, monkeypatch: pytest.MonkeyPatch, n_lanes: int, n_devices: int, fit: int, at_once: int, used: int
+) -> None:
+    cpu = jax.devices()[0]
+    monkeypatch.setattr(plans, "lanes_that_fit", lambda *_: fit)
+    monkeypatch.setattr(jax, "devices", lambda: [cpu] * n_devices)
+    assert chosen(assembled, "sharded", members=range(n_lanes)) == Plan("sharded", at_once, False, used)
+    assert chosen(assembled, "auto", members=range(n_lanes)).name == "sharded"
+
+
+@pytest.mark.parametrize("requested", ["sequential", "sharded"])
+def test_a_joint_method_says_why_its_members_must_train_together(assembled, requested: str) -> None:
+    with pytest.raises(InputError, match="'joint toy' has one loss over all members, so they must train together"):
+        chosen(assembled, requested, Joint())
+
+
+@pytest.mark.parametrize("requested", ["vectorised", "sharded"])
+def test_a_sequential_method_says_why_its_members_cannot(assembled, requested: str) -> None:
+    with pytest.raises(InputError, match="'sequential toy' trains its members one after another"):
+        chosen(assembled, requested, Sequential())
+
+
+def test_an_unknown_plan_suggests_the_nearest(assembled) -> None:
+    with pytest.raises(InputError, match="Unknown plan 'vectorized'. Did you mean 'vectorised'"):
+        chosen(assembled, "vectorized")
+
+
+def test_first_gradients_agree_within_1e_5(assembled, largest_difference) -> None:
+    ready = assembled(Nu(0.1))
+    together = Run(ready.program, ready.lanes, ready.data)
+    alone = [Run(ready.program, ready.lanes.select(np.array([lane])), ready.data) for lane in range(3)]
+    for run in (together, *alone):
+        run.advance(1)
+    # After one step Adam's first moment is a tenth of the gradient.
+    gradients = [jax.tree.map(lambda m: 10 * m, run.state.optimiser_state[0].mu) for run in (together, *alone)]
+    stacked = jax.tree.map(lambda *lanes: jnp.concatenate(lanes), *gradients[1:])
+    assert largest_difference(gradients[0], stacked) < 1e-5
+    assert largest_difference(gradients[0], jax.tree.map(jnp.zeros_like, stacked)) > 0.01
+
+
+def test_groups_that_fit_into_memory_train_the_same_members(
+    assembled, largest_difference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready = assembled(Nu(0.1))
+    together = ready.train(20)
+    monkeypatch.setattr(plans, "lanes_that_fit", lambda *_: 1)
+    in_groups = ready.train(20)
+    assert in_groups.plan.lanes_at_once == 1
+    assert largest_difference(together.params, in_groups.params) < 1e-5
+
+
+def test_the_loop_on_the_host_does_what_the_compiled_one_does(assembled, largest_difference) -> None:
+    ready = assembled(Nu(0.1))
+    runs = [Run(ready.program, ready.lanes, ready.data, on_host=on_host) for on_host in (False, True)]
+    mean_losses: list[list[np.ndarray]] = [[], []]
+    for run, losses in zip(runs, mean_losses, strict=True):
+        run.advance(20, lambda step, loss, losses=losses: losses.append(loss))
+    assert largest_difference(runs[0].state.params, runs[1].state.params) < 1e-5
+    np.testing.assert_allclose(mean_losses[0], mean_losses[1], rtol=1e-5)
+
+
+def test_stopping_on_the_way_changes_no_bit_and_compiles_nothing(assembled, largest_difference) -> None:
+    from nu_ensembles.engine.run import many_steps
+
+    ready, n_steps = assembled(Nu(0.1)), BLOCK + 30
+    straight = ready.train(n_steps)
+    compiled = many_steps._cache_size()  # pyright: ignore[reportFunctionMemberAccess]
+    stops = [1, 7, BLOCK - 1, BLOCK, BLOCK + 3]
+    stopping = ready.train(n_steps, evaluate=Evaluate(np.asarray(ready.data.x[:5]), stops))
+    assert largest_difference(straight.params, stopping.params) == 0
+    assert many_steps._cache_size() == compiled  # pyright: ignore[reportFunctionMemberAccess]
+    assert sorted(stopping.evaluations) == stops
+
+
+def test_a_new_beta_rate_seed_and_number_of_rows_compile_nothing(assembled) -> None:
+    from nu_ensembles.engine.run import many_steps
+
+    ready = assembled(Nu(0.1))
+    ready.train(2)
+    compiled = many_steps._cache_size()  # pyright: ignore[reportFunctionMemberAccess]
+    assembled(Nu(0.7), seed=5, learning_rate=0.5, weight_decay=0.0).train(3)
+    fewer = ready.lanes._replace(n_rows=jnp.array([33, 40, 37], jnp.int32))
+    Run(ready.program, fewer, ready.data).advance(2)
+    assert many_steps._cache_size() == compiled  # pyright: ignore[reportFunctionMemberAccess]

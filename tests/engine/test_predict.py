@@ -1,0 +1,31 @@
+"""Rows in batches: nothing lost, nothing added, few shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nu_ensembles.engine import predict
+from nu_ensembles.engine.predict import row_batches
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 7, 8, 9, 21])
+def test_batches_cover_the_rows_once_and_repeat_only_the_last_one(n_rows: int) -> None:
+    x = np.arange(2 * n_rows).reshape(n_rows, 2)
+    slices, parts = zip(*row_batches(x, rows_at_once=8), strict=True)
+    assert (
+        np.concatenate([part[: s.stop - s.start] for s, part in zip(slices, parts, strict=True)]).tolist() == x.tolist()
+    )
+    assert all(len(part) in (1, 2, 4, 8) for part in parts)
+    assert all((part[s.stop - s.start :] == x[s.stop - 1]).all() for s, part in zip(slices, parts, strict=True))
+
+
+def test_a_batch_size_that_is_no_power_of_two_is_never_exceeded() -> None:
+    assert [len(part) for _, part in row_batches(np.zeros((13, 1)), rows_at_once=6)] == [6, 6, 1]
+    assert [len(part) for _, part in row_batches(np.zeros((5, 1)), rows_at_once=6)] == [6]
+
+
+def test_wide_rows_go_in_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predict, "VALUES_AT_ONCE", 100)
+    assert [len(part) for _, part in row_batches(np.zeros((5, 5, 10)))] == [2, 2, 1]
+    assert [len(part) for _, part in row_batches(np.zeros((2, 500)))] == [1, 1]
