@@ -1,0 +1,78 @@
+"""Writes the documentation's measured tables from the files under results/.
+
+python docs/make_tables.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "results"
+
+
+def auto_safety() -> str:
+    """beta="auto" against an early-stopped and a last-epoch standard ensemble, a row per data set."""
+    found = json.loads((RESULTS / "auto-safety.json").read_text())
+    lines = [
+        "| setting | runs | NLL against early-stopped | worst | NLL against last epoch | worse by > 1 % NLL | β = 0 chosen |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    everything = [run for runs in found["runs"].values() for run in runs]
+    for name, runs in [*found["runs"].items(), ("all", everything)]:
+        early = np.array([run["auto_nll"] / run["early_stopped_nll"] - 1 for run in runs])
+        last = np.array([run["auto_nll"] / run["last_epoch_nll"] - 1 for run in runs])
+        n_zero = sum(run["beta"] == 0 for run in runs)
+        lines.append(
+            f"| {name} | {len(runs)} | {100 * early.mean():+.1f} % | {100 * early.max():+.1f} % | {100 * last.mean():+.1f} % | "
+            f"{int((early > 0.01).sum())} | {n_zero} |"
+        )
+    device, versions = found["environment"]["device"], found["environment"]["versions"]
+    lines += [
+        "",
+        f"Measured by `{found['command']}` on {device} with jax {versions['jax']}; ten members, seeds 0 and up.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def torch_loop() -> str:
+    """Ten members as one program against a PyTorch loop over members."""
+    found = json.loads((RESULTS / "members-vs-torch-loop.json").read_text())
+    lines = [
+        "| network | method | ours, ms a step | PyTorch loop, ms a step | times as fast |",
+        "|---|---|---|---|---|",
+    ]
+    for row in found["rows"]:
+        network = f"MLP {row['n_features']}-{'-'.join(map(str, row['hidden']))}"
+        lines.append(
+            f"| {network} | {row['method']} | {row['ours_ms']:.2f} | {row['torch_loop_ms']:.2f} | {row['ratio']:.2f} |"
+        )
+    versions = found["environment"]["versions"]
+    lines += [
+        "",
+        f"Measured by `{found['command']}` on two CPU cores, {found['rows'][0]['members']} members, jax {versions['jax']} "
+        f"against torch {found['torch']}, both sides in turn in one process.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def step_time() -> str:
+    """Step times of the published networks on a GPU."""
+    found = json.loads((RESULTS / "step-time-h200.json").read_text())
+    lines = ["| network | method | ms a step | compiled in, s |", "|---|---|---|---|"]
+    for row in found["rows"]:
+        lines.append(f"| {row['network']} | {row['method']} | {row['ms']:.2f} | {row['compile_s']:.1f} |")
+    environment = found["environment"]
+    lines += ["", f"Measured by `{found['command']}` on {environment['device']}, jax {environment['versions']['jax']}."]
+    return "\n".join(lines) + "\n"
+
+
+TABLES = {"auto-safety.md": auto_safety, "torch-loop.md": torch_loop, "step-time.md": step_time}
+
+
+if __name__ == "__main__":
+    for name, table in TABLES.items():
+        (HERE / "generated" / name).write_text(table(), encoding="utf-8")

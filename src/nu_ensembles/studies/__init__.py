@@ -1,0 +1,1 @@
+"""Declared experiments: what is compared, on which seeds, and what came out."""

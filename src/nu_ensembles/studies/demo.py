@@ -1,0 +1,179 @@
+"""The demo: 50 labelled and 800 unlabelled handwritten digits, standard ensembles and nu-ensembles.
+
+Every seed is another split. One out-of-fold search over beta and steps serves all rows of a seed: its line beta = 0
+stops the early-stopped standard ensemble and gives the temperature, its choice is nu (auto). All ensembles of a
+seed share their initialisations and batches.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from nu_ensembles import storage
+from nu_ensembles.inputs import check_whole
+from nu_ensembles.studies.comparison import METRICS, Comparison
+from nu_ensembles.studies.demo_result import Choice, DemoResult, DemoSettings, Grid
+
+REFERENCE = "standard_early"
+# Seeds below this one had a part in setting the demo up.
+FIRST_SEED = 100
+
+
+def row_titles(fixed_beta: float) -> dict[str, str]:
+    """Key and title of every row, in the order in which they are shown."""
+    return {
+        "single": "single network",
+        "standard_last": "standard, last epoch",
+        "standard_early": "standard, early-stopped",
+        "standard_temperature": "standard + temperature",
+        "nu_fixed": f"ν, β {fixed_beta:g}, last epoch",
+        "nu_auto": "ν, auto",
+    }
+
+
+def run_demo(
+    n_seeds: int = 5,
+    seed: int = FIRST_SEED,
+    out: str | Path | None = None,
+    verbose: int = 1,
+    *,
+    settings: DemoSettings | None = None,
+    command: str | None = None,
+) -> DemoResult:
+    """Trains and scores every row on every seed.
+
+    Args:
+      n_seeds: splits, each with its own initialisations.
+      seed: of the first split; the others follow it.
+      out: a new folder for `results.json`, `predictions.safetensors` and `report.html`; None writes nothing.
+      verbose: 1 shows progress on standard error if that is a terminal.
+      settings: another setting than the demo's own.
+      command: what the report names as the command that made it.
+    """
+    from nu_ensembles.datasets import load_digits
+    from nu_ensembles.runs import environment
+
+    check_whole(n_seeds, "n_seeds")
+    if out is not None:
+        storage.refuse_existing(out)
+    settings = settings or DemoSettings()
+    started = time.perf_counter()
+    pixels, labels = load_digits()
+    seeds = tuple(range(seed, seed + n_seeds))
+    splits = []
+    for number, each in enumerate(seeds, 1):
+        splits.append(_one_split(pixels / 16, labels, each, settings, verbose))
+        if verbose and sys.stderr.isatty():
+            choice = splits[-1].choice
+            print(f"split {number} of {n_seeds}: β = {choice.beta:g}, {choice.n_steps} steps", file=sys.stderr)
+    titles = row_titles(settings.fixed_beta)
+    scores = {
+        metric.key: np.array([[each.scores[row][metric.key] for each in splits] for row in titles])
+        for metric in METRICS
+    }
+    result = DemoResult(
+        settings=settings,
+        comparison=Comparison(titles, seeds, scores, REFERENCE),
+        choices=tuple(each.choice for each in splits),
+        environment=environment(),
+        command=command or f"nu_ensembles.studies.demo.run_demo(n_seeds={n_seeds}, seed={seed})",
+        seconds=time.perf_counter() - started,
+        probabilities=np.stack([np.stack([each.probabilities[row] for row in titles]) for each in splits]),
+        labels=np.stack([each.labels for each in splits]),
+    )
+    if out is not None:
+        result.save(out)
+    return result
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Split:
+    """One seed: row -> scores, row -> mean probabilities `[N, C]` on the test rows, their labels `[N]`."""
+
+    scores: dict[str, dict[str, float]]
+    probabilities: dict[str, np.ndarray]
+    labels: np.ndarray
+    choice: Choice
+
+
+def _one_split(x: np.ndarray, y: np.ndarray, seed: int, settings: DemoSettings, verbose: int) -> _Split:
+    from nu_ensembles import models, tuning
+    from nu_ensembles.datasets import split
+    from nu_ensembles.estimator import NuEnsembleClassifier
+    from nu_ensembles.methods import Method, Nu, Standard
+    from nu_ensembles.metrics import evaluate
+    from nu_ensembles.metrics.temperature import scale_temperature
+    from nu_ensembles.training import fit
+
+    sizes = {"train": settings.n_labels, "unlabeled": settings.n_unlabeled, "test": None}
+    parts = split(len(x), sizes, seed, stratify=y)
+    train, unlabeled, test = (x[rows] for rows in parts.values())
+    train_labels, labels = y[parts["train"]], y[parts["test"]]
+    optimiser = {"learning_rate": settings.learning_rate, "batch_size": settings.batch_size}
+    auto = NuEnsembleClassifier(
+        settings.n_members,
+        model_options={"hidden": settings.hidden},
+        max_iter=_passes(settings),
+        standardize=False,
+        random_state=seed,
+        verbose=verbose,
+        **optimiser,
+    )
+    auto.fit(train, train_labels, unlabeled)
+    search = auto.search_
+    assert search is not None, "beta='auto' always searches"
+    network = models.build("mlp", len(auto.classes_), hidden=settings.hidden)
+
+    def members_of(method: Method, steps: int) -> np.ndarray:
+        ensemble = fit(
+            network,
+            train,
+            train_labels,
+            unlabeled,
+            method,
+            settings.n_members,
+            # The estimator draws its seed from random_state: the same members as its own, trained otherwise.
+            seed=auto.ensemble_.training["seed"],
+            steps=steps,
+            verbose=verbose,
+            **optimiser,
+        )
+        return ensemble.predict_members(test)
+
+    last = members_of(Standard(), settings.last_step)
+    members = {
+        "single": last[:1],
+        "standard_last": last,
+        "standard_early": members_of(Standard(), search.standard_steps),
+        "nu_fixed": members_of(Nu(beta=settings.fixed_beta), settings.last_step),
+        "nu_auto": auto.predict_members(test),
+    }
+    scores = {row: evaluate(each, labels) for row, each in members.items()}
+    probabilities = {row: each.mean(axis=0, dtype=np.float64).astype(np.float32) for row, each in members.items()}
+    temperature = tuning.temperature_of(search.out_of_fold, 0)
+    scaled = scale_temperature(members["standard_early"].mean(axis=0, dtype=np.float64), temperature)
+    probabilities["standard_temperature"] = scaled.astype(np.float32)
+    # The mean is scaled, the members vote as before: their mutual information does not change.
+    information = scores["standard_early"]["mutual_information"]
+    scores["standard_temperature"] = {**evaluate(scaled[None], labels), "mutual_information": information}
+    choice = Choice(
+        seed=seed,
+        beta=auto.beta_,
+        n_steps=auto.n_steps_,
+        standard_steps=search.standard_steps,
+        temperature=temperature,
+        verdict=auto.verdict_,
+        grid=Grid.of(search),
+    )
+    return _Split(scores, probabilities, labels, choice)
+
+
+def _passes(settings: DemoSettings) -> int:
+    """The estimator's `max_iter` that lasts `last_step` steps, rounded up to whole passes."""
+    return math.ceil(settings.last_step / math.ceil(settings.n_labels / settings.batch_size))
