@@ -15,7 +15,7 @@ hypothesis.settings.load_profile("compiling")
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_programs_of_this_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keeps compiled programs in a folder of the session: subprocesses find them, the user's own cache stays as it is."""
+    """Keeps compiled programs in a folder of the session, where subprocesses find them, not in the user's own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NU_ENSEMBLES_COMPILATION_CACHE", str(tmp_path_factory.mktemp("compiled")))
         yield

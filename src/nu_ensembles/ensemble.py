@@ -19,11 +19,11 @@ from nu_ensembles import storage
 from nu_ensembles._version import __version__
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.errors import DamagedFileError, InputError
-from nu_ensembles.inputs import check_rows
+from nu_ensembles.inputs import check_rows, check_whole
 from nu_ensembles.metrics.temperature import scale_temperature
 from nu_ensembles.models import Model, from_spec, split_variables
 from nu_ensembles.models.inspect import uses_convolution
-from nu_ensembles.preprocessing import Standardisation
+from nu_ensembles.preprocessing import Standardisation, check_kind, network_rows
 
 FORMAT = 1
 MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"
@@ -41,6 +41,7 @@ class Ensemble:
       classes: `[C]`, in the order of the probabilities.
       row_shape: shape of one input row.
       standardisation: applied to the inputs first, or None.
+      pixels: whether it was trained on bytes, which become x/255; then it predicts bytes only.
       temperature: applied to the mean probability; 1 leaves it as it is.
       training: how it was trained (method, seed, steps, …), plain values.
       history: one row of scores per evaluation on validation data.
@@ -52,6 +53,7 @@ class Ensemble:
     classes: np.ndarray
     row_shape: tuple[int, ...]
     standardisation: Standardisation | None = None
+    pixels: bool = False
     temperature: float = 1.0
     training: dict[str, Any] = dataclasses.field(default_factory=dict)
     history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
@@ -62,21 +64,16 @@ class Ensemble:
 
     def predict_members(self, x: Any, batch_size: int | None = None) -> np.ndarray:
         """Each member's class probabilities, float32 `[K, N, C]`."""
-        x = np.asarray(x)
-        if len(x) == 0:
-            check_rows(x, "X", self.row_shape, least_rows=0)
-            return np.zeros((self.n_members, 0, len(self.classes)), np.float32)
-        return np.concatenate([part for _, part in self._batches(x, batch_size)], axis=1)
+        nothing = np.zeros((self.n_members, 0, len(self.classes)), np.float32)
+        return np.concatenate([nothing, *(part for _, part in self._batches(_rows(x), batch_size))], axis=1)
 
     def predict_proba(self, x: Any, batch_size: int | None = None) -> np.ndarray:
         """The mean of the members' class probabilities (at the ensemble's temperature), float32 `[N, C]`.
 
         Goes through the rows in batches (of at most `batch_size`), so memory does not grow with members times rows.
         """
-        x = np.asarray(x)
+        x = _rows(x)
         result = np.empty((len(x), len(self.classes)), np.float32)
-        if len(x) == 0:
-            check_rows(x, "X", self.row_shape, least_rows=0)
         for rows, members in self._batches(x, batch_size):
             result[rows] = members.mean(axis=0, dtype=np.float64)
         return result if self.temperature == 1 else scale_temperature(result, self.temperature).astype(np.float32)
@@ -86,19 +83,22 @@ class Ensemble:
         return self.classes[self.predict_proba(x, batch_size).argmax(axis=1)]
 
     def _batches(self, x: np.ndarray, batch_size: int | None) -> Iterator[tuple[slice, np.ndarray]]:
+        check_rows(x[:0], "X", self.row_shape, least_rows=0)
+        if batch_size is not None:
+            check_whole(batch_size, "batch_size")
         params, model_state = jax.tree.map(jnp.asarray, (self.params, self.model_state))
         on_cpu = jax.default_backend() == "cpu"
         one_by_one = on_cpu and uses_convolution(self.model, (1, *self.row_shape), "float32")
         for start in range(0, len(x), ROWS_PER_PASS):
-            part = check_rows(x[start : start + ROWS_PER_PASS], "X", self.row_shape)
-            if self.standardisation is not None:
-                part = self.standardisation(part)
+            part = check_rows(x[start : start + ROWS_PER_PASS], "X", self.row_shape, first_row=start)
+            if self.standardisation is None:
+                check_kind(part, self.pixels, "X")
             for rows, members in predict_lanes(
                 self.model,
                 "float32",
                 params,
                 model_state,
-                part if part.dtype == np.uint8 else part.astype(np.float32),
+                network_rows(part, self.standardisation),
                 lanes_at_once=1 if one_by_one else None,
                 rows_at_once=batch_size,
             ):
@@ -121,6 +121,7 @@ class Ensemble:
                 "classes": _classes_to_json(self.classes),
                 "temperature": self.temperature,
                 "standardised": self.standardisation is not None,
+                "pixels": self.pixels,
                 "training": self.training,
                 "history": self.history,
                 "weights": {"file": WEIGHTS, "sha256": checksum},
@@ -150,7 +151,8 @@ class Ensemble:
             model = from_spec(manifest["model"])
         arrays = storage.load_arrays(folder / manifest["weights"]["file"], manifest["weights"]["sha256"])
         row_shape = tuple(manifest["row_shape"])
-        params, model_state = _templates(model, row_shape, manifest["n_members"])
+        dtype = manifest["training"].get("dtype", "float32")
+        params, model_state = _templates(model, row_shape, manifest["n_members"], dtype)
         standardisation = None
         if manifest["standardised"]:
             standardisation = Standardisation(arrays["input/mean"], arrays["input/scale"])
@@ -162,6 +164,7 @@ class Ensemble:
                 classes=_classes_from_json(manifest["classes"]),
                 row_shape=row_shape,
                 standardisation=standardisation,
+                pixels=manifest["pixels"],
                 temperature=manifest["temperature"],
                 training=manifest["training"],
                 history=manifest["history"],
@@ -169,10 +172,30 @@ class Ensemble:
         except DamagedFileError as error:
             raise InputError(f"The weights in {folder} do not fit the network: {error}") from error
 
+    def differences(
+        self,
+        model: Model,
+        classes: np.ndarray,
+        row_shape: tuple[int, ...],
+        standardisation: Standardisation | None,
+        pixels: bool,
+    ) -> list[str]:
+        """Names of what would keep members of such networks out of this ensemble."""
+        scaling = self.standardisation
+        same = {
+            "network": self.model == model,
+            "classes": list(self.classes) == list(classes),
+            "input shape": self.row_shape == row_shape,
+            "input scaling": self.pixels == pixels
+            and (standardisation is None if scaling is None else scaling.same_as(standardisation)),
+        }
+        return [name for name, equal in same.items() if not equal]
+
     def with_members_of(self, other: Ensemble) -> Ensemble:
         """This ensemble followed by the members of another of the same network, classes and scaling."""
-        if self.model != other.model or list(self.classes) != list(other.classes) or self.row_shape != other.row_shape:
-            raise InputError("Only ensembles of the same network, classes and input shape can be put together.")
+        differing = self.differences(other.model, other.classes, other.row_shape, other.standardisation, other.pixels)
+        if differing:
+            raise InputError(f"Only ensembles of the same {' and '.join(differing)} can be put together.")
         params, model_state = jax.tree.map(
             lambda a, b: np.concatenate([a, b]),
             (self.params, self.model_state),
@@ -181,11 +204,18 @@ class Ensemble:
         return dataclasses.replace(self, params=params, model_state=model_state, training=other.training)
 
 
-def _templates(model: Model, row_shape: tuple[int, ...], n_members: int) -> tuple[Any, Any]:
+def _rows(x: Any) -> np.ndarray:
+    """An array with a length; what is wrong with it otherwise is found when its rows are checked."""
+    return np.atleast_1d(np.asarray(x))
+
+
+def _templates(model: Model, row_shape: tuple[int, ...], n_members: int, dtype: str) -> tuple[Any, Any]:
     """Shapes and dtypes of the stacked variables, without computing anything."""
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0, impl="threefry2x32"), n_members))
     x = jax.ShapeDtypeStruct((1, *row_shape), jnp.float32)
-    return split_variables(jax.eval_shape(jax.vmap(model.init, in_axes=(0, None)), keys, x))
+    params, state = split_variables(jax.eval_shape(jax.vmap(model.init, in_axes=(0, None)), keys, x))
+    # The engine casts the parameters to the dtype of the training, whatever the network's own.
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, jnp.dtype(dtype)), params), state
 
 
 def _under(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

@@ -13,19 +13,22 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state, compute_sample_weight
+from sklearn.utils import _safe_indexing, check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
-from nu_ensembles import methods, models, tuning
+from nu_ensembles import methods, tuning
 from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.engine.augmentation import Augmentation, as_augmentation
+from nu_ensembles.engine.checkpoints import lasting_repr
+from nu_ensembles.engine.plans import check_plan
 from nu_ensembles.ensemble import Ensemble
 from nu_ensembles.errors import InputError
-from nu_ensembles.inputs import Unlabeled, check_labels, check_positive, check_rows, check_whole
+from nu_ensembles.inputs import Unlabeled, check_positive, check_rows, check_whole
 from nu_ensembles.methods import LabelScheme, Method, Nu
 from nu_ensembles.models import Model
-from nu_ensembles.training import Problem, effective_method, fit_problem, prepare
+from nu_ensembles.runs import RunFolder
+from nu_ensembles.training import Problem, build_network, effective_method, fit_problem, prepare, validation_rows
 from nu_ensembles.tuning import Fold, SearchResult, SearchSettings
 
 # With fewer labels than this the folds are dealt twice: one deal would decide too much.
@@ -54,6 +57,8 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
       unlabeled_label: rows of X whose label equals it are the unlabelled ones; None (default) means there are none.
       plan: how members run, see `nu_ensembles.engine.plans`.
       random_state: seed.
+      run_folder: where the fit keeps the finished search and, every `checkpoint_seconds`, a checkpoint. With
+        `resume=True` a killed fit with the same data, arguments and seed goes on from there, to the same bits on a CPU.
       verbose: 1 shows progress on a terminal.
 
     Attributes:
@@ -71,7 +76,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         method_options: dict[str, Any] | None = None,
         model_options: dict[str, Any] | None = None,
         early_stopping: bool = False,
-        max_iter: int = 200,
+        max_iter: int = 500,
         batch_size: int = 32,
         unlabeled_batch_size: int | None = None,
         learning_rate: float = 1e-3,
@@ -84,6 +89,9 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         unlabeled_label: Any = None,
         plan: str = "auto",
         random_state: Any = None,
+        run_folder: str | Path | None = None,
+        resume: bool = False,
+        checkpoint_seconds: float = 30.0,
         verbose: int = 0,
     ) -> None:
         self.method = method
@@ -105,6 +113,9 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         self.unlabeled_label = unlabeled_label
         self.plan = plan
         self.random_state = random_state
+        self.run_folder = run_folder
+        self.resume = resume
+        self.checkpoint_seconds = checkpoint_seconds
         self.verbose = verbose
 
     # What differs between methods: the candidates of a search, and the method that is trained in the end.
@@ -114,7 +125,8 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         if not self.early_stopping and not self.temperature:
             return None
         n_stops = SearchSettings().n_stops if self.early_stopping else 1
-        return SearchSettings(betas=(0.0,), n_stops=n_stops, extend=False)
+        # One candidate, under its own beta if it has one.
+        return SearchSettings(betas=(float(getattr(method, "beta", 0.0)),), n_stops=n_stops, extend=False)
 
     def _method(self) -> Method:
         return methods.build(self.method, **(self.method_options or {}))
@@ -145,23 +157,29 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         method = self._method()
         problem = self._problem(X, y, X_unlabeled, sample_weight)
         method = effective_method(method, problem.n_unlabeled)
-        network = self._network(len(problem.classes))
+        network = build_network(self.model, problem, self.model_options or {})
         settings = self._settings()
+        check_plan(self.plan, method)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         max_steps = self.max_iter * math.ceil(len(problem.x) / self.batch_size)
         how = self._search_settings(method)
+        folds = [] if how is None or validation is not None else self._folds(problem, seed)
+        held_out = None if validation is None else validation_rows(problem, validation)
+        # Only now, when the data and the options are known to be good, is anything written.
+        run = self._run_folder(seed)
         result = None
         if how is not None:
-            result = tuning.search(
+            result = tuning.recorded_search(
+                None if run is None else run.folder,
                 problem,
                 network,
                 lambda beta: self._candidate(method, beta),
-                [] if validation is not None else self._folds(problem, seed),
+                folds,
                 settings,
                 max_steps,
                 seed,
                 how=how,
-                validation=None if validation is None else self._validation(problem, validation),
+                validation=held_out,
                 verbose=self.verbose,
             )
             method = self._candidate(method, result.beta).effective()
@@ -174,8 +192,11 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
             range(self.n_members),
             self.n_steps_,
             seed,
+            run=run,
             verbose=self.verbose,
         )
+        if run is not None:
+            run.finish()
         self._describe(method, result)
         self.classes_ = problem.classes
         self.n_iter_ = max(1, round(self.n_steps_ * self.batch_size / len(problem.x)))
@@ -186,6 +207,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
             classes=problem.classes,
             row_shape=problem.x.shape[1:],
             standardisation=problem.standardisation,
+            pixels=problem.pixels,
             temperature=self.temperature_ if self.temperature else 1.0,
             training={
                 "method": method.name,
@@ -217,6 +239,14 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         """The most probable class of each row."""
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on the labelled rows; those marked by `unlabeled_label` are left out."""
+        if self.unlabeled_label is not None:
+            labelled = np.flatnonzero(np.asarray(y) != self.unlabeled_label)
+            X, y = _safe_indexing(X, labelled), np.asarray(y)[labelled]
+            sample_weight = None if sample_weight is None else np.asarray(sample_weight)[labelled]
+        return super().score(X, y, sample_weight)
 
     def save(self, folder: str | Path) -> None:
         """Writes the trained ensemble into a new folder; `nu.Ensemble.load` reads it."""
@@ -260,16 +290,6 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
             standardize = X.ndim == 2 and X.dtype != np.uint8
         return prepare(X, y, U, sample_weight, standardize=bool(standardize), row_numbers=row_numbers)
 
-    def _network(self, n_classes: int) -> Model:
-        if isinstance(self.model, str):
-            return models.build(self.model, n_classes, **(self.model_options or {}))
-        if not isinstance(self.model, Model):
-            raise InputError(
-                f"model must be a name or a nu.Model, not a {type(self.model).__name__}; wrap your own module with "
-                "nu.models.from_linen, from_nnx or from_equinox."
-            )
-        return self.model
-
     def _settings(self) -> Settings:
         return Settings(
             batch_size=self.batch_size,
@@ -280,28 +300,36 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
             plan=self.plan,
         )
 
+    def _run_folder(self, seed: int) -> RunFolder | None:
+        if self.run_folder is None:
+            return None
+        where = ("run_folder", "resume", "checkpoint_seconds", "verbose")
+        asked = {name: value for name, value in self.get_params(deep=False).items() if name not in where}
+        plain = {name: v if isinstance(v, str | int | float | None) else lasting_repr(v) for name, v in asked.items()}
+        return RunFolder(self.run_folder, {**plain, "seed": seed}, self.resume, self.checkpoint_seconds)
+
     def _folds(self, problem: Problem, seed: int) -> list[Fold]:
-        if isinstance(self.cv, int | np.integer):
-            n_folds = check_whole(self.cv, "cv", least=2)
+        cv = 5 if self.cv is None else self.cv
+        if isinstance(cv, int | np.integer):
+            n_folds = check_whole(cv, "cv", least=2)
             n_repeats = 2 if len(problem.codes) < FEW_LABELS else 1
             return tuning.stratified_folds(problem.codes, n_folds, n_repeats, seed)
-        if hasattr(self.cv, "split"):
-            return [Fold(*split) for split in self.cv.split(problem.codes, problem.codes)]
+        if hasattr(cv, "split"):
+            return [Fold(*split) for split in cv.split(problem.codes, problem.codes)]
         # Given splits number the rows of X; rows without label or weight are not among ours.
         position = {row: number for number, row in enumerate(problem.row_numbers.tolist())}
 
         def ours(rows: Any) -> np.ndarray:
             return np.array([position[row] for row in np.asarray(rows).tolist() if row in position], int)
 
-        folds = [Fold(ours(train), ours(held_out)) for train, held_out in self.cv]
+        folds = [Fold(ours(train), ours(held_out)) for train, held_out in cv]
         if not folds:
             raise InputError("cv yields no split; give a number of folds, a splitter or an iterable of splits.")
+        if not all(len(part) for fold in folds for part in fold):
+            raise InputError(
+                "A split of cv has no labelled row to train on or none to hold out; give both parts some."
+            )
         return folds
-
-    @staticmethod
-    def _validation(problem: Problem, validation: tuple[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
-        x = problem.rows(validation[0], "the validation X")
-        return x, check_labels(validation[1], problem.classes, len(x))[1]
 
     def _describe(self, method: Method, result: SearchResult | None) -> None:
         """What was chosen and on what evidence."""
@@ -346,7 +374,7 @@ class NuEnsembleClassifier(EnsembleClassifier):
         tolerance: float = 0.5,
         model_options: dict[str, Any] | None = None,
         early_stopping: bool = False,
-        max_iter: int = 200,
+        max_iter: int = 500,
         batch_size: int = 32,
         unlabeled_batch_size: int | None = None,
         learning_rate: float = 1e-3,
@@ -359,6 +387,9 @@ class NuEnsembleClassifier(EnsembleClassifier):
         unlabeled_label: Any = None,
         plan: str = "auto",
         random_state: Any = None,
+        run_folder: str | Path | None = None,
+        resume: bool = False,
+        checkpoint_seconds: float = 30.0,
         verbose: int = 0,
     ) -> None:
         super().__init__(
@@ -380,6 +411,9 @@ class NuEnsembleClassifier(EnsembleClassifier):
             unlabeled_label=unlabeled_label,
             plan=plan,
             random_state=random_state,
+            run_folder=run_folder,
+            resume=resume,
+            checkpoint_seconds=checkpoint_seconds,
             verbose=verbose,
         )
         self.beta = beta

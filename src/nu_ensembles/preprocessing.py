@@ -1,10 +1,15 @@
-"""Standardisation of tables: each column to mean zero and unit variance over labelled and unlabelled rows."""
+"""From checked rows to what a network takes: bytes as they are, numbers as float32, tables standardised on request.
+
+Standardised, each column has mean zero and unit variance over labelled and unlabelled rows.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 
 import numpy as np
+
+from nu_ensembles.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,3 +35,28 @@ class Standardisation:
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         return ((x - self.mean) / self.scale).astype(np.float32)
+
+    def same_as(self, other: Standardisation | None) -> bool:
+        return other is not None and bool(
+            np.array_equal(self.mean, other.mean) and np.array_equal(self.scale, other.scale)
+        )
+
+
+def check_kind(x: np.ndarray, pixels: bool, name: str) -> None:
+    """Refuses bytes where numbers were trained on, and the other way round: they would be scaled differently."""
+    if (x.dtype == np.uint8) != pixels:
+        raise InputError(
+            f"{name} holds {x.dtype} where the labelled training rows hold {'uint8' if pixels else 'other numbers'}: "
+            "bytes are taken for pixels and divided by 255, so both must be uint8 or neither."
+        )
+
+
+def network_rows(x: np.ndarray, standardisation: Standardisation | None) -> np.ndarray:
+    """Checked rows as they go to the device: uint8 (pixels, unless standardised) or float32."""
+    if standardisation is None and x.dtype == np.uint8:
+        return x
+    with np.errstate(over="ignore"):
+        rows = x.astype(np.float32) if standardisation is None else standardisation(x)
+    if not np.isfinite(rows).all():
+        raise InputError("The inputs hold values beyond float32's range; rescale them, or standardise them.")
+    return rows

@@ -8,6 +8,7 @@ checkpoints/       to resume from        model/             the trained ensemble
 from __future__ import annotations
 
 import datetime
+import json
 import platform
 from importlib import metadata
 from pathlib import Path
@@ -55,17 +56,39 @@ class RunFolder:
         self.folder = Path(folder)
         if (self.folder / "model").exists():
             raise InputError(f"{self.folder} holds a finished run; choose another folder.")
-        if self.folder.exists() and any(self.folder.iterdir()):
-            if not resume:
-                raise InputError(f"{self.folder} exists; resume the run in it, or choose another folder.")
-            self.log("resumed")
+        started = self.folder.is_dir() and any(self.folder.iterdir())
+        if started and not resume:
+            raise InputError(f"{self.folder} exists; resume the run in it, or choose another folder.")
+        if (self.folder / "config.yaml").exists():
+            self._refuse_other(config)
         else:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            storage.write_yaml(self.folder / "config.yaml", config)
-            storage.write_json(self.folder / "environment.json", environment())
-            self.log("started")
+            self._start(config)
+        self.log("resumed" if started else "started")
         self.checkpoints = CheckpointFolder(self.folder / "checkpoints", checkpoint_seconds, resume)
         self._rows = {row["step"]: row for row in self._read_rows()}
+
+    def _start(self, config: dict[str, Any]) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"The run folder {self.folder} cannot be made ({error.strerror}); choose another."
+            ) from error
+        storage.write_json(self.folder / "environment.json", environment())
+        storage.write_yaml(self.folder / "config.yaml", config)
+
+    def _refuse_other(self, config: dict[str, Any]) -> None:
+        """Checkpoints know what they belong to; this also catches a run that was killed before its first one."""
+        stored = storage.read_yaml(self.folder / "config.yaml", "The settings of a run")
+        # The same way that they were written: lists for tuples, plain numbers for NumPy's.
+        wanted = json.loads(json.dumps(config, default=lambda value: value.tolist()))
+        known = stored if isinstance(stored, dict) else {}
+        other = [name for name, value in wanted.items() if known.get(name) != value]
+        if other:
+            raise InputError(
+                f"The run in {self.folder} was started with another {' and '.join(other)}; use the same to resume it, "
+                "or start again in another folder."
+            )
 
     def _read_rows(self) -> list[dict[str, Any]]:
         path = self.folder / "metrics.json"

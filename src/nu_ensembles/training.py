@@ -19,15 +19,17 @@ from jax import Array
 from nu_ensembles import methods, models
 from nu_ensembles.engine.assembly import Settings, label_key, member_lanes, on_device
 from nu_ensembles.engine.augmentation import Augmentation, as_augmentation
+from nu_ensembles.engine.checkpoints import lasting_repr
+from nu_ensembles.engine.plans import check_plan
 from nu_ensembles.engine.train import Evaluate, train
 from nu_ensembles.ensemble import Ensemble
 from nu_ensembles.errors import InputError
-from nu_ensembles.inputs import Unlabeled, check_labels, check_rows, check_weights, check_whole
+from nu_ensembles.inputs import Unlabeled, check_labels, check_positive, check_rows, check_weights, check_whole
 from nu_ensembles.labels import random_key
 from nu_ensembles.methods import Method, Nu, Standard
 from nu_ensembles.metrics import evaluate as score
 from nu_ensembles.models import Model
-from nu_ensembles.preprocessing import Standardisation
+from nu_ensembles.preprocessing import Standardisation, check_kind, network_rows
 from nu_ensembles.runs import RunFolder
 
 
@@ -50,9 +52,17 @@ class Problem:
     def n_unlabeled(self) -> int:
         return 0 if self.x_unlabeled is None else len(self.x_unlabeled)
 
+    @property
+    def pixels(self) -> bool:
+        """Whether the rows are bytes, which the network gets as x/255."""
+        return self.x.dtype == np.uint8
+
     def rows(self, x: Any, name: str) -> np.ndarray:
         """Further rows (validation data), checked and scaled as the training rows were."""
-        return _scaled(check_rows(x, name, self.x.shape[1:]), self.standardisation)
+        x = check_rows(x, name, self.x.shape[1:])
+        if self.standardisation is None:
+            check_kind(x, self.pixels, name)
+        return network_rows(x, self.standardisation)
 
 
 def prepare(
@@ -77,31 +87,41 @@ def prepare(
     u = None
     if x_unlabeled is not None and len(x_unlabeled):
         u = check_rows(x_unlabeled, names[1], x.shape[1:])
-        if (u.dtype == np.uint8) != (x.dtype == np.uint8):
-            raise InputError(
-                f"{names[0]} holds {x.dtype} and {names[1]} {u.dtype}: bytes are taken for pixels and divided by 255, "
-                "so both must be uint8 or neither."
-            )
+        check_kind(u, x.dtype == np.uint8, names[1])
     scaling = Standardisation.fit(*(part for part in (x, u) if part is not None)) if standardize else None
     return Problem(
-        _scaled(x, scaling),
+        network_rows(x, scaling),
         codes,
         weight,
-        None if u is None else _scaled(u, scaling),
+        None if u is None else network_rows(u, scaling),
         found,
         scaling,
         numbers,
     )
 
 
-def _scaled(x: np.ndarray, scaling: Standardisation | None) -> np.ndarray:
-    if scaling is None and x.dtype == np.uint8:
-        return x
-    with np.errstate(over="ignore"):
-        scaled = x.astype(np.float32) if scaling is None else scaling(x)
-    if not np.isfinite(scaled).all():
-        raise InputError("The inputs hold values beyond float32's range; rescale them, or standardise them.")
-    return scaled
+def build_network(model: str | Model, problem: Problem, options: dict[str, Any]) -> Model:
+    """The network, after a look at its shapes: it must take the rows and give one logit per class."""
+    if isinstance(model, str):
+        network = models.build(model, len(problem.classes), **options)
+    elif isinstance(model, Model):
+        network = model
+    else:
+        raise InputError(
+            f"model must be a name or a nu.Model, not a {type(model).__name__}; wrap your own module with "
+            "nu.models.from_linen, from_nnx or from_equinox."
+        )
+    x = jax.ShapeDtypeStruct((2, *problem.x.shape[1:]), np.float32)
+    key = jax.eval_shape(lambda: random_key(0))
+    variables = jax.eval_shape(network.init, key, x)
+    logits = jax.eval_shape(lambda v, x: network.apply(v, x, key=None, train=False), variables, x)
+    expected = 2, len(problem.classes)
+    found = getattr(logits, "shape", type(logits).__name__)
+    if found != expected:
+        raise InputError(
+            f"The network turns two rows into {found} where {expected} is expected: one logit for each class of y."
+        )
+    return network
 
 
 def effective_method(method: Method, n_unlabeled: int) -> Method:
@@ -143,7 +163,7 @@ def fit_problem(
         targets = method.unlabeled_targets(label_key(key), len(u), len(problem.classes), max(members) + 1)
     data = on_device(problem.x, problem.codes, problem.weight, u, targets)
     trained = train(
-        settings.program(model, len(problem.x), problem.n_unlabeled),
+        settings.program(model, len(problem.x), 0 if u is None else len(u)),
         member_lanes(key, members, len(problem.x), method, settings),
         data,
         n_steps,
@@ -216,7 +236,7 @@ def fit(
     """
     check_whole(n_members, "n_members")
     problem = prepare(x, y, x_unlabeled, sample_weight, classes, standardize, names=("x", "x_unlabeled"))
-    network = models.build(model, len(problem.classes)) if isinstance(model, str) else model
+    network = build_network(model, problem, {} if dtype == "float32" else {"dtype": dtype})
     if method is None:
         method = Nu() if problem.n_unlabeled else Standard()
     chosen = effective_method(methods.build(method) if isinstance(method, str) else method, problem.n_unlabeled)
@@ -244,8 +264,15 @@ def fit(
         "n_labelled": len(problem.x),
         "n_unlabelled": problem.n_unlabeled,
         "dtype": dtype,
+        "augment": None if augment is None else lasting_repr(settings.augment),
+        "augment_unlabeled": augment_unlabeled,
+        "optimizer": "AdamW" if optimizer is None else lasting_repr(optimizer),
     }
-    members = _missing_members(add_to, n_members, training)
+    members = _missing_members(add_to, n_members, training, problem, network, chosen)
+    check_plan(plan, chosen)
+    held_out = None if validation is None else validation_rows(problem, validation)
+    every = n_steps_of(check_positive(evaluate_every, "evaluate_every"), len(problem.x), batch_size)
+    # Only now, when the data and the options are known to be good, is anything written.
     run = None
     if run_folder is not None:
         run = RunFolder(run_folder, {"n_members": n_members, **training}, resume, checkpoint_seconds)
@@ -258,7 +285,7 @@ def fit(
         members,
         n_steps,
         seed,
-        evaluate=_scoring(validation, problem, n_steps, evaluate_every, batch_size, history, run),
+        evaluate=None if held_out is None else _scoring(*held_out, n_steps, every, history, run),
         run=run,
         verbose=verbose,
     )
@@ -269,6 +296,7 @@ def fit(
         problem.classes,
         problem.x.shape[1:],
         problem.standardisation,
+        problem.pixels,
         training=training,
         history=run.rows() if run else history,
     )
@@ -285,18 +313,30 @@ def _n_steps(epochs: float | None, steps: int | None, n_rows: int, batch_size: i
         if epochs is not None:
             raise InputError("Give epochs or steps, not both.")
         return check_whole(steps, "steps")
-    epochs = 100 if epochs is None else epochs
-    if not epochs > 0:
-        raise InputError(f"epochs must be above 0, not {epochs!r}.")
+    epochs = 100 if epochs is None else check_positive(epochs, "epochs")
     return n_steps_of(epochs, n_rows, batch_size)
 
 
-def _missing_members(add_to: Ensemble | None, n_members: int, training: dict[str, Any]) -> list[int]:
+def _missing_members(
+    add_to: Ensemble | None,
+    n_members: int,
+    training: dict[str, Any],
+    problem: Problem,
+    network: Model,
+    method: Method,
+) -> list[int]:
     if add_to is None:
         return list(range(n_members))
+    if method.shape != "independent":
+        raise InputError(
+            f"Members of {method.name!r} do not train independently, so none can be added; train the larger ensemble "
+            "anew."
+        )
     if add_to.n_members >= n_members:
         raise InputError(f"The ensemble has {add_to.n_members} members already; ask for more than that (n_members).")
     differing = [name for name, value in training.items() if add_to.training.get(name) != value]
+    scaling = problem.standardisation
+    differing += add_to.differences(network, problem.classes, problem.x.shape[1:], scaling, problem.pixels)
     if differing:
         raise InputError(
             f"The ensemble was trained with another {' and '.join(differing)}; members can be added only with the same "
@@ -305,21 +345,18 @@ def _missing_members(add_to: Ensemble | None, n_members: int, training: dict[str
     return list(range(add_to.n_members, n_members))
 
 
+def validation_rows(problem: Problem, validation: tuple[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and class numbers `[N]` of a validation set `(x, y)`, checked and scaled as the training rows were."""
+    if not isinstance(validation, tuple | list) or len(validation) != 2:
+        raise InputError("validation must be a pair, (x, y).")
+    x = problem.rows(validation[0], "the validation x")
+    return x, check_labels(validation[1], problem.classes, len(x))[1]
+
+
 def _scoring(
-    validation: tuple[Any, Any] | None,
-    problem: Problem,
-    n_steps: int,
-    evaluate_every: float,
-    batch_size: int,
-    history: list[dict[str, Any]],
-    run: RunFolder | None,
-) -> Evaluate | None:
+    x: np.ndarray, labels: np.ndarray, n_steps: int, every: int, history: list[dict[str, Any]], run: RunFolder | None
+) -> Evaluate:
     """Predict the validation rows now and then, and put their scores into the history and the run folder."""
-    if validation is None:
-        return None
-    x = problem.rows(validation[0], "validation x")
-    _, labels = check_labels(validation[1], problem.classes, len(x))
-    every = n_steps_of(evaluate_every, len(problem.x), batch_size)
     at = [*range(every, n_steps, every), n_steps]
 
     def then(step: int, probabilities: np.ndarray) -> None:

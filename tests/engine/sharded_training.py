@@ -1,4 +1,4 @@
-"""Trains on four simulated devices and prints what `test_sharded.py` asserts on, as JSON; run in a process of its own."""
+"""Trains on four simulated devices and prints, as JSON, what `test_sharded.py` asserts on; a process of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CALLS: list[tuple[Any, ...]] = []
 COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter", "collective-broadcast")
 
 
-class PowerCut(Exception):
+class PowerCutError(Exception):
     pass
 
 
@@ -45,13 +45,13 @@ def interrupted_and_resumed(folder: Path, fit: Any) -> nu.Ensemble:
         save(self, *arguments)
         saves.append(arguments)
         if len(saves) == 2:
-            raise PowerCut
+            raise PowerCutError
 
     CheckpointFolder.save = save_twice
     try:
         fit(run_folder=folder, checkpoint_seconds=0)
         raise AssertionError("the power did not go out")
-    except PowerCut:
+    except PowerCutError:
         return fit(run_folder=folder, checkpoint_seconds=0, resume=True)
     finally:
         CheckpointFolder.save = save

@@ -55,5 +55,5 @@ def test_callables_and_none_pass_through() -> None:
 
 
 def test_an_unknown_name_suggests_the_nearest() -> None:
-    with pytest.raises(InputError, match="Unknown augmentation 'flipcrop'. Did you mean 'flip_crop'"):
+    with pytest.raises(InputError, match=r"Unknown augmentation 'flipcrop'. Did you mean 'flip_crop'"):
         as_augmentation("flipcrop")

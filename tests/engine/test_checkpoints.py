@@ -21,7 +21,7 @@ N_STEPS = 12
 STOPS = [0, 5, 9, 12]
 
 
-class PowerCut(Exception):
+class PowerCutError(Exception):
     pass
 
 
@@ -36,7 +36,7 @@ class Unreliable(CheckpointFolder):
         super().save(*arguments, **options)
         self.n_left -= 1
         if self.n_left == 0:
-            raise PowerCut
+            raise PowerCutError
 
 
 def evaluate(ready, then: Any = None) -> Evaluate:
@@ -58,7 +58,7 @@ def assert_same_bits(one: Trained, other: Trained) -> None:
 def test_a_broken_run_goes_on_to_the_same_bits(assembled, tmp_path: Path, plan: str, n_checkpoints: int) -> None:
     ready = assembled(Nu(0.1), plan=plan)
     unbroken = ready.train(N_STEPS, evaluate=evaluate(ready))
-    with pytest.raises(PowerCut):
+    with pytest.raises(PowerCutError):
         ready.train(N_STEPS, evaluate=evaluate(ready), checkpoints=Unreliable(tmp_path, n_checkpoints))
     resumed = ready.train(N_STEPS, evaluate=evaluate(ready), checkpoints=CheckpointFolder(tmp_path, resume=True))
     assert_same_bits(resumed, unbroken)
@@ -70,7 +70,7 @@ def test_a_run_may_break_again_and_again(assembled, tmp_path: Path) -> None:
     for _ in range(3):
         checkpoints = Unreliable(tmp_path, 1)
         checkpoints.resume = True
-        with pytest.raises(PowerCut):
+        with pytest.raises(PowerCutError):
             ready.train(N_STEPS, evaluate=evaluate(ready), checkpoints=checkpoints)
     resumed = ready.train(N_STEPS, evaluate=evaluate(ready), checkpoints=CheckpointFolder(tmp_path, resume=True))
     assert_same_bits(resumed, unbroken)
@@ -113,10 +113,16 @@ def test_ctrl_c_after_the_last_step_is_not_swallowed(assembled, tmp_path: Path) 
 
 def test_a_second_ctrl_c_stops_at_once_and_the_handler_is_put_back() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), held_interrupts(True) as asked:
-        signal.raise_signal(signal.SIGINT)
-        assert asked.is_set()
-        signal.raise_signal(signal.SIGINT)
+
+    def press_twice() -> None:
+        with held_interrupts(True) as asked:
+            signal.raise_signal(signal.SIGINT)
+            assert asked.is_set()
+            signal.raise_signal(signal.SIGINT)
+            raise AssertionError("went on")
+
+    with pytest.raises(KeyboardInterrupt):
+        press_twice()
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -130,7 +136,7 @@ def test_without_a_folder_ctrl_c_is_pythons_own() -> None:
 def broken_off(assembled, tmp_path: Path):
     """A training that broke off after a checkpoint in `tmp_path`."""
     ready = assembled(Nu(0.1))
-    with pytest.raises(PowerCut):
+    with pytest.raises(PowerCutError):
         ready.train(N_STEPS, checkpoints=Unreliable(tmp_path, 1))
     return ready
 

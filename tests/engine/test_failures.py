@@ -68,8 +68,8 @@ def test_the_checkpoint_keeps_the_last_good_state_and_the_other_members_are_unha
 def test_a_failed_run_is_not_resumed_as_if_it_had_finished(poisoned, tmp_path: Path) -> None:
     ready, lanes, data, step = poisoned
     for resume in (False, True, True):
+        folder = CheckpointFolder(tmp_path, every_seconds=0, resume=resume)
         with pytest.raises(NonFiniteLossError, match=f"member 1 was not finite at step {step}"):
-            folder = CheckpointFolder(tmp_path, every_seconds=0, resume=resume)
             engine_train.train(ready.program, lanes, data, N_STEPS, checkpoints=folder)
 
 

@@ -79,15 +79,15 @@ def test_prediction_uses_the_statistics_and_drops_nothing(ready, trained) -> Non
 
 
 def test_the_statistics_survive_a_broken_run(ready, trained, tmp_path: Path) -> None:
-    class PowerCut(Exception):
+    class PowerCutError(Exception):
         pass
 
     def cut(step: int, _: np.ndarray) -> None:
         if step == 9:
-            raise PowerCut
+            raise PowerCutError
 
     x = np.asarray(ready.data.x[:2])
-    with pytest.raises(PowerCut):
+    with pytest.raises(PowerCutError):
         ready.train(12, evaluate=Evaluate(x, [5, 9], cut), checkpoints=CheckpointFolder(tmp_path, every_seconds=0))
     resumed = ready.train(12, evaluate=Evaluate(x, [5, 9]), checkpoints=CheckpointFolder(tmp_path, resume=True))
     for one, other in ((resumed.params, trained.params), (resumed.model_state, trained.model_state)):

@@ -87,7 +87,7 @@ def test_a_sequential_method_says_why_its_members_cannot(assembled, requested: s
 
 
 def test_an_unknown_plan_suggests_the_nearest(assembled) -> None:
-    with pytest.raises(InputError, match="Unknown plan 'vectorized'. Did you mean 'vectorised'"):
+    with pytest.raises(InputError, match=r"Unknown plan 'vectorized'. Did you mean 'vectorised'"):
         chosen(assembled, "vectorized")
 
 

@@ -69,13 +69,13 @@ def test_any_other_beta_stays_what_it_is() -> None:
 
 @pytest.mark.parametrize("beta", [-0.1, -1, float("nan"), float("inf"), np.float32(-0.1), "0.1"])
 def test_a_beta_that_is_no_weight_is_refused(beta: Any) -> None:
-    with pytest.raises(InputError, match="beta must be a number of at least 0, not .*; 0 is the standard ensemble"):
+    with pytest.raises(InputError, match=r"beta must be a number of at least 0, not .*; 0 is the standard ensemble"):
         Nu(beta=beta)
 
 
 def test_an_unknown_label_scheme_suggests_the_nearest() -> None:
     with pytest.raises(
-        InputError, match="Unknown label scheme 'without_replacment'. Did you mean 'without_replacement'"
+        InputError, match=r"Unknown label scheme 'without_replacment'. Did you mean 'without_replacement'"
     ):
         Nu(labels="without_replacment")  # pyright: ignore[reportArgumentType]
 
@@ -92,7 +92,7 @@ def test_an_unknown_method_suggests_the_nearest() -> None:
 
 
 def test_an_unknown_option_suggests_the_nearest() -> None:
-    with pytest.raises(InputError, match="Unknown option of method 'nu' 'bata'. Did you mean 'beta'"):
+    with pytest.raises(InputError, match=r"Unknown option of method 'nu' 'bata'. Did you mean 'beta'"):
         methods.build("nu", bata=0.1)
 
 

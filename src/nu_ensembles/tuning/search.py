@@ -34,6 +34,8 @@ from nu_ensembles.tuning.scores import OutOfFold, paired_difference
 # Where the grid goes on when its best value sits on the edge.
 LARGER = (0.1, 0.3, 1.0)
 SMALLER = (3e-5, 1e-5)
+# However long the training may get, its first score is no later than this: few labels are overfitted soon.
+EARLIEST_STOP = 50
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,8 +62,11 @@ class SearchSettings:
         check_positive(self.tolerance, "tolerance", zero_allowed=True)
 
     def stops(self, max_steps: int) -> np.ndarray:
-        """Log-spaced steps from a 64th of the longest training to all of it."""
-        return np.unique(np.geomspace(max(1, max_steps // 64), max_steps, self.n_stops).round().astype(int))
+        """Log-spaced steps up to the longest training; a single stop is the last step."""
+        if self.n_stops == 1:
+            return np.array([max_steps])
+        first = max(1, min(max_steps // 64, EARLIEST_STOP))
+        return np.unique(np.geomspace(first, max_steps, self.n_stops).round().astype(int))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -68,8 +68,8 @@ def verdict(result: SearchResult) -> str:
     scaled = temperature_gain(result).in_words()
     if result.beta == 0:
         sentence = (
-            f"β = 0, {result.n_steps} steps: no β did better out of fold than an early-stopped standard ensemble, so "
-            f"this is one; temperature scaling alone gives {scaled} NLL."
+            f"β = 0, {result.n_steps} steps: no β did clearly better out of fold than an early-stopped standard ensemble, "
+            f"so this is one; temperature scaling alone gives {scaled} NLL."
         )
     else:
         sentence = (
@@ -103,5 +103,6 @@ def as_table(result: SearchResult) -> dict[str, Any]:
 
 def _gain(losses: np.ndarray, reference: np.ndarray, weight: np.ndarray) -> Gain:
     difference, error = paired_difference(losses, reference, weight)
-    level = float(np.sum(reference * weight) / weight.sum())
+    # A reference that is certain and right everywhere has no loss to be compared with.
+    level = max(float(np.sum(reference * weight) / weight.sum()), np.finfo(np.float64).tiny)
     return Gain(difference / level, NORMAL_95 * error / level)

@@ -1,0 +1,103 @@
+"""The command `nu-ensembles`: its commands, and what every ending looks like from outside.
+
+Exit codes: 0 fine; 1 the training diverged; 2 bad input or usage, said in one sentence; 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from cyclopts import App, CycloptsError
+
+from nu_ensembles._version import __version__
+from nu_ensembles.cli.check import check
+from nu_ensembles.cli.configuration import from_config_file
+from nu_ensembles.cli.corrupt import corrupt
+from nu_ensembles.cli.demo import demo
+from nu_ensembles.cli.evaluate import evaluate
+from nu_ensembles.cli.fit import fit
+from nu_ensembles.cli.predict import predict
+from nu_ensembles.errors import InputError, MissingExtraError, NonFiniteLossError
+
+PROGRAM = "nu-ensembles"
+
+HELP = """Better calibrated deep ensembles from unlabelled data.
+
+Every member of a nu-ensemble also fits its own random labels on unlabelled rows, weighted by beta. Beta and the length
+of training are chosen on held-out rows; beta = 0 is a standard ensemble. To see it at work on real data, run the demo.
+
+```
+nu-ensembles demo
+nu-ensembles check train.csv --unlabeled more.csv --target label
+nu-ensembles fit train.csv --unlabeled more.csv --target label --out model
+nu-ensembles evaluate model test.csv --target label
+nu-ensembles predict model new.csv --out predictions.csv
+```
+
+Data files are .csv, .npz and .parquet files, or folders of images with a sub-folder for each class.
+"""
+
+app = App(
+    name=PROGRAM,
+    help=HELP,
+    version=__version__,
+    result_action="return_value",
+    # Errors are printed and turned into exit codes by `main`.
+    print_error=False,
+    exit_on_error=False,
+    suppress_keyboard_interrupt=False,
+)
+for number, command in enumerate((demo, check, fit, predict, evaluate, corrupt)):
+    app.command(command, sort_key=number, config=from_config_file if command is fit else None)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command line (that of this process by default) and returns the exit code."""
+    # A terminal that cannot show a Greek letter gets a question mark, not a traceback.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        with _warnings_in_one_line():
+            app(list(sys.argv[1:] if argv is None else argv))
+            sys.stdout.flush()
+    except (CycloptsError, InputError, MissingExtraError) as error:
+        return _fail(error, 2)
+    except NonFiniteLossError as error:
+        return _fail(error, 1)
+    except KeyboardInterrupt as error:
+        print(f"{PROGRAM}: {str(error) or 'stopped.'}", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader (`head`, say) had enough; without this, Python would complain while closing the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _fail(
+            f"{error.filename or 'A file'} cannot be used ({error.strerror}); check it and its permissions.", 2
+        )
+    return 0
+
+
+def _fail(error: object, code: int) -> int:
+    print(f"{PROGRAM}: error: {' '.join(str(error).split())}", file=sys.stderr)
+    return code
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Shows what the library warns of as a line on standard error; other packages' notes to developers stay silent."""
+
+    def show(message: Warning | str, *_: Any) -> None:
+        print(f"{PROGRAM}: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
+        yield

@@ -1,0 +1,161 @@
+"""`nu-ensembles fit`: from files to a saved ensemble."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from nu_ensembles.cli.options import (
+    OUTPUT,
+    DataOptions,
+    Json,
+    MethodOptions,
+    NetworkOptions,
+    Quiet,
+    RunOptions,
+    TrainingOptions,
+)
+from nu_ensembles.cli.output import show
+from nu_ensembles.errors import InputError
+
+if TYPE_CHECKING:
+    from nu_ensembles.estimator import EnsembleClassifier
+
+_DATA, _METHOD, _NETWORK = DataOptions(), MethodOptions(), NetworkOptions()
+_TRAINING, _RUN = TrainingOptions(), RunOptions()
+_SCALING: dict[str, bool | str] = {"auto": "auto", "always": True, "never": False}
+
+
+def fit(
+    train: Path,
+    *,
+    data: DataOptions = _DATA,
+    method: MethodOptions = _METHOD,
+    network: NetworkOptions = _NETWORK,
+    training: TrainingOptions = _TRAINING,
+    run: RunOptions = _RUN,
+    out: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
+    config: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train an ensemble on labelled and unlabelled rows, and save it.
+
+    With `--beta auto` (the default) every beta is tried together with the length of training on held-out rows. The
+    smallest beta that is as good as the best is taken; 0, a standard ensemble, if none helps. The verdict says which.
+
+    ```
+    nu-ensembles fit train.csv --unlabeled more.csv --target species --out model
+    nu-ensembles fit train.npz --unlabeled more.npz --hidden 128,64 --out model
+    nu-ensembles fit photos/ --unlabeled more_photos/ --model lenet --out model
+    nu-ensembles fit train.npz --method standard --early-stopping --out model
+    nu-ensembles fit train.csv --config fit.yaml --run-folder run
+    nu-ensembles fit train.csv --config fit.yaml --run-folder run --resume
+    ```
+
+    Args:
+      train: Labelled rows: a .csv, .npz or .parquet file, or a folder of images with a sub-folder for each class.
+      out: New folder for the model.
+      config: YAML file of options under the names shown here; the command line overrides it.
+      json: Print one JSON object.
+      quiet: Show no progress.
+    """
+    out = _destination(out, run)
+    from nu_ensembles.cli.data import read_training_files
+
+    files = read_training_files(train, data, method.validation)
+    classifier = build_classifier(method, network, training, run, verbose=0 if quiet else 1)
+    classifier.fit(files.X, files.y, files.U, validation=files.validation)
+    ensemble = classifier.ensemble_
+    described = {**ensemble.training, "data": dataclasses.asdict(files.description)}
+    dataclasses.replace(ensemble, training=described).save(out)
+    result = _summary(classifier, out)
+    show(result, _in_words(result), json)
+
+
+def build_classifier(
+    method: MethodOptions,
+    network: NetworkOptions,
+    training: TrainingOptions,
+    run: RunOptions,
+    verbose: int,
+) -> EnsembleClassifier:
+    """The estimator that the options describe."""
+    from nu_ensembles.estimator import EnsembleClassifier, NuEnsembleClassifier
+
+    options: dict[str, Any] = {
+        "n_members": method.members,
+        "early_stopping": method.early_stopping,
+        "temperature": method.temperature,
+        "cv": method.cv,
+        "model": network.model,
+        "model_options": network.model_options(),
+        "standardize": _SCALING[network.standardize],
+        "augment": network.augment,
+        **{name: value for name, value in vars(training).items() if name != "seed"},
+        "random_state": training.seed,
+        **vars(run),
+        "verbose": verbose,
+    }
+    if method.method == "nu":
+        if method.method_options:
+            raise InputError("The method 'nu' has options of its own (--beta, --labels); leave --method-options out.")
+        own = {name: getattr(method, name) for name in ("beta", "betas", "labels", "tolerance")}
+        return NuEnsembleClassifier(**own, **options)
+    if method.beta != "auto":
+        raise InputError(f"--beta belongs to --method nu; leave it out for {method.method!r}.")
+    return EnsembleClassifier(method.method, method_options=method.method_options or None, **options)
+
+
+def _destination(out: Path | None, run: RunOptions) -> Path:
+    """Where the model goes; refused now, before hours of work, if it could not be written there."""
+    from nu_ensembles.storage import refuse_existing
+
+    if run.run_folder is None and run.resume:
+        raise InputError("--resume needs --run-folder, the folder of the run to go on with.")
+    if out is None and run.run_folder is None:
+        raise InputError("Say where the model goes: --out FOLDER.")
+    place = out if out is not None else Path(str(run.run_folder), "model")
+    refuse_existing(place)
+    parent = next(folder for folder in Path(os.path.abspath(place)).parents if folder.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise InputError(f"{place} cannot be written, because {parent} is no writable folder; choose another place.")
+    return place
+
+
+def _summary(classifier: EnsembleClassifier, out: Path) -> dict[str, Any]:
+    ensemble = classifier.ensemble_
+    return {
+        "command": "fit",
+        "out": out,
+        "verdict": classifier.verdict_,
+        "method": ensemble.training["method"],
+        "beta": getattr(classifier, "beta_", None),
+        "n_steps": classifier.n_steps_,
+        "n_passes": classifier.n_iter_,
+        "n_members": ensemble.n_members,
+        "model": None if ensemble.model.spec is None else ensemble.model.spec.to_dict(),
+        "n_labelled": ensemble.training["n_labelled"],
+        "n_unlabelled": ensemble.training["n_unlabelled"],
+        "classes": ensemble.classes,
+        "temperature": classifier.temperature_,
+        "temperature_applied": ensemble.temperature != 1,
+        "seed": classifier.random_state,
+        "search": classifier.cv_results_,
+    }
+
+
+def _in_words(result: dict[str, Any]) -> str:
+    beta = "" if result["beta"] is None else f", beta {result['beta']:g}"
+    return "\n".join(
+        [
+            result["verdict"],
+            f"{result['n_members']} members on {result['n_labelled']} labelled and {result['n_unlabelled']} unlabelled "
+            f"rows, {len(result['classes'])} classes{beta}, {result['n_steps']} steps ({result['n_passes']} passes).",
+            f"Saved in {result['out']}; next: nu-ensembles predict {result['out']} DATA",
+        ]
+    )

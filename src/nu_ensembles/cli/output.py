@@ -1,0 +1,40 @@
+"""What a command prints on standard output: one strict JSON object, or text for people."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def show(result: Mapping[str, Any], text: str, as_json: bool) -> None:
+    """Prints the result as JSON, or else the text that says the same."""
+    print(json.dumps(strict(result), allow_nan=False) if as_json else text)
+
+
+def strict(value: Any) -> Any:
+    """The value in JSON's own types: NumPy's become plain ones, and nan and infinity, which JSON lacks, null."""
+    if isinstance(value, Mapping):
+        return {str(name): strict(each) for name, each in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [strict(each) for each in value]
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Text in columns, two spaces apart; the last column is as long as it is."""
+    lines = [header, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header) - 1)]
+    padded = ["  ".join([*(c.ljust(w) for c, w in zip(line, widths, strict=False)), line[-1]]) for line in lines]
+    return "\n".join(line.rstrip() for line in padded)
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A figure for a table; what does not exist is a dash."""
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"

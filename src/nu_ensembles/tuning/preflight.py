@@ -1,0 +1,155 @@
+"""Two minutes before hours of training: is a nu-ensemble likely to help on this data?
+
+What nu mends is overconfidence, so the question is whether a standard ensemble is overconfident on rows that it
+has not seen, where it would be stopped and at the end of its training; and whether the unlabelled rows, which nu
+makes the ensemble unsure about, are like the labelled ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nu_ensembles import models
+from nu_ensembles.datasets.splits import split
+from nu_ensembles.engine.assembly import Settings
+from nu_ensembles.inputs import Unlabeled
+from nu_ensembles.methods import Standard
+from nu_ensembles.metrics import evaluate
+from nu_ensembles.training import Problem, prepare
+from nu_ensembles.tuning.advice import Estimate, Evidence, OutOfFoldFit, advise
+from nu_ensembles.tuning.folds import stratified_folds
+from nu_ensembles.tuning.scores import paired_difference
+from nu_ensembles.tuning.search import SearchSettings, search
+from nu_ensembles.tuning.two_sample import NORMAL_95, two_sample_test
+
+# More labelled rows and more steps than this are not looked at: the answer should come within two minutes.
+MOST_LABELLED = 2000
+MOST_STEPS = 5000
+# With fewer labels the folds are dealt twice.
+FEW_LABELS = 100
+LEVEL = 0.95
+
+
+@dataclasses.dataclass(frozen=True)
+class Preflight:
+    """What was found, and what it means.
+
+    Attributes:
+      evidence: the figures.
+      level: "likely", "some", "unclear", "unlikely" or "fix first".
+      recommendation: one plain sentence.
+      notes: what else is worth knowing, a sentence each.
+    """
+
+    evidence: Evidence
+    level: str
+    recommendation: str
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON knows them."""
+        return {**dataclasses.asdict(self), "notes": list(self.notes)}
+
+
+def preflight(
+    X: Any,
+    y: Any,
+    X_unlabeled: Any = None,
+    *,
+    feature_names: Sequence[str] | None = None,
+    max_iter: int = 500,
+    learning_rate: float = 1e-3,
+    batch_size: int = 32,
+    seed: int = 0,
+    verbose: int = 0,
+) -> Preflight:
+    """Looks at the data with a small standard ensemble (three MLPs a fold) and a two-sample test.
+
+    Args:
+      X: `[N, …]`, labelled rows; y: `[N]`, labels of any type.
+      X_unlabeled: `[M, …]`, or None.
+      feature_names: of the columns of a table; those of a data frame are found.
+      max_iter, learning_rate, batch_size: of the training that is meant; its last step is where it would end.
+    """
+    if feature_names is None and hasattr(X, "columns"):
+        feature_names = [str(name) for name in X.columns]
+    rows = X_unlabeled.rows if isinstance(X_unlabeled, Unlabeled) else X_unlabeled
+    X = np.asarray(X)
+    # Scaled as the estimator does it, so that the two sets are compared, and trained on, as they will be used.
+    problem = prepare(X, y, rows, standardize=X.ndim == 2 and X.dtype != np.uint8)
+    counts = np.bincount(problem.codes, minlength=len(problem.classes))
+    settings = Settings(batch_size, learning_rate=learning_rate)
+    examined = _at_most(problem, MOST_LABELLED, seed)
+    early, last, rise = _out_of_fold(examined, settings, max_iter, seed, verbose)
+    u = problem.x_unlabeled
+    evidence = Evidence(
+        n_labelled=len(problem.x),
+        n_examined=len(examined.x),
+        n_unlabelled=problem.n_unlabeled,
+        labels_per_class={str(label): int(n) for label, n in zip(problem.classes, counts, strict=True)},
+        early_stopped=early,
+        last_step=last,
+        nll_rise=rise,
+        shift=None if u is None else two_sample_test(problem.x, u, feature_names, seed),
+        n_duplicates=0 if u is None else count_duplicates(problem.x, u),
+    )
+    advice = advise(evidence)
+    return Preflight(evidence, advice.level, advice.recommendation, advice.notes)
+
+
+def count_duplicates(x: np.ndarray, x_unlabeled: np.ndarray) -> int:
+    """How many rows of `x` `[N, …]` stand in `x_unlabeled` `[M, …]`, too."""
+    flat = (np.ascontiguousarray(part).reshape(len(part), -1) for part in (x, x_unlabeled))
+    own, others = ([row.tobytes() for row in part] for part in flat)
+    known = set(others)
+    return sum(row in known for row in own)
+
+
+def _out_of_fold(
+    problem: Problem, settings: Settings, max_iter: int, seed: int, verbose: int
+) -> tuple[OutOfFoldFit, OutOfFoldFit, Estimate]:
+    """A small standard ensemble at its best step and at its last one, and the relative rise of its NLL between them."""
+    n_repeats = 2 if len(problem.x) < FEW_LABELS else 1
+    folds = stratified_folds(problem.codes, 5, n_repeats, seed)
+    network = models.build("mlp", len(problem.classes))
+    max_steps = min(max_iter * -(-len(problem.x) // settings.batch_size), MOST_STEPS)
+    fits: list[OutOfFoldFit] = []
+    losses: list[np.ndarray] = []
+    # Two searches, because one that is past its best is dropped and never sees the last step.
+    for n_stops in (SearchSettings().n_stops, 1):
+        how = SearchSettings(betas=(0.0,), n_stops=n_stops, extend=False)
+        result = search(
+            problem, network, lambda _: Standard(), folds, settings, max_steps, seed, how=how, verbose=verbose
+        )
+        scores = evaluate(result.out_of_fold.probabilities[0], result.out_of_fold.codes, intervals=LEVEL, seed=seed)
+        estimates = {
+            name: Estimate(scores[name], scores[f"{name}_low"], scores[f"{name}_high"])
+            for name in ("accuracy", "nll", "overconfidence")
+        }
+        fits.append(OutOfFoldFit(n_steps=result.n_steps, **estimates))
+        losses.append(result.out_of_fold.best_losses())
+    rise, error = paired_difference(losses[1], losses[0], problem.weight)
+    level = float(losses[0].mean())
+    low, high = (rise + sign * NORMAL_95 * error for sign in (-1, 1))
+    return fits[0], fits[1], Estimate(rise / level, low / level, high / level)
+
+
+def _at_most(problem: Problem, n_rows: int, seed: int) -> Problem:
+    """A part of the labelled rows with every class in proportion, if there are more."""
+    if len(problem.x) <= n_rows:
+        return problem
+    drawn = split(len(problem.x), {"kept": n_rows}, seed, stratify=problem.codes)["kept"]
+    # Folds need two rows of every class, however rare it is.
+    first_two = [np.flatnonzero(problem.codes == code)[:2] for code in range(len(problem.classes))]
+    rows = np.unique(np.concatenate([drawn, *first_two]))
+    return dataclasses.replace(
+        problem,
+        x=problem.x[rows],
+        codes=problem.codes[rows],
+        weight=problem.weight[rows],
+        row_numbers=problem.row_numbers[rows],
+    )

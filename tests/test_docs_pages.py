@@ -1,0 +1,44 @@
+"""The documentation holds: its examples run, its tables are those that the results give."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["../README.md", "estimator.md", "engine.md"])
+def test_the_examples_of_a_page_run_from_top_to_bottom(
+    page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    module = types.ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", module)  # dataclasses look their module up
+    monkeypatch.chdir(tmp_path)
+    blocks = list(BLOCK.finditer(text))
+    assert blocks
+    for block in blocks:
+        # Blank lines before the block make a traceback point at the page's own line.
+        line = text.count("\n", 0, block.start(1))
+        exec(compile("\n" * line + block[1], page, "exec", dont_inherit=True), vars(module))
+
+
+def make_tables() -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location("make_tables", DOCS / "make_tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", sorted(make_tables().TABLES))
+def test_a_measured_table_is_the_one_that_the_results_give(name: str) -> None:
+    assert (DOCS / "generated" / name).read_text(encoding="utf-8") == make_tables().TABLES[name]()

@@ -1,0 +1,523 @@
+"""The scikit-learn classifiers: what they learn, how unlabelled rows reach them, what they report and refuse."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import nu_ensembles as nu
+from nu_ensembles import estimator, models
+from nu_ensembles.errors import InputError
+from nu_ensembles.metrics.temperature import scale_temperature
+
+# The sizes of the other tests, so that all share compiled programs: 20 steps of 8 rows.
+SMALL: dict[str, Any] = {
+    "n_members": 3,
+    "model_options": {"hidden": (8,)},
+    "batch_size": 8,
+    "max_iter": 4,
+    "learning_rate": 0.01,
+    "random_state": 0,
+}
+SEARCH: dict[str, Any] = {**SMALL, "betas": (0.1,), "cv": 3}
+
+
+def fixed(**options: Any) -> nu.NuEnsembleClassifier:
+    return nu.NuEnsembleClassifier(**{"beta": 0.1, **SMALL, **options})
+
+
+def auto(**options: Any) -> nu.NuEnsembleClassifier:
+    return nu.NuEnsembleClassifier(**{**SEARCH, **options})
+
+
+def standard(**options: Any) -> nu.EnsembleClassifier:
+    return nu.EnsembleClassifier(**{**SMALL, **options})
+
+
+def assert_same_bits(one: nu.EnsembleClassifier, other: nu.EnsembleClassifier) -> None:
+    jax.tree.map(np.testing.assert_array_equal, one.ensemble_.params, other.ensemble_.params)
+
+
+@pytest.fixture(scope="module")
+def fitted(blobs) -> nu.NuEnsembleClassifier:
+    x, y, u = blobs
+    return fixed().fit(x, y, X_unlabeled=u)
+
+
+@pytest.fixture(scope="module")
+def searched(blobs) -> nu.NuEnsembleClassifier:
+    x, y, u = blobs
+    return auto().fit(x, y, X_unlabeled=u)
+
+
+# What is learnt
+
+
+def test_predictions_have_the_shapes_of_scikit_learn_and_come_from_the_ensemble(fitted, blobs) -> None:
+    x, y, _ = blobs
+    members = fitted.predict_members(x)
+    assert members.shape == (3, 40, 3)
+    np.testing.assert_allclose(fitted.predict_proba(x), members.mean(axis=0), atol=1e-7)
+    assert (fitted.predict(x) == fitted.classes_[fitted.predict_proba(x).argmax(axis=1)]).all()
+    assert fitted.score(x, y) > 0.8
+    assert isinstance(fitted.ensemble_, nu.Ensemble)
+
+
+def test_it_tells_what_was_done(fitted) -> None:
+    assert fitted.classes_.tolist() == [0, 1, 2]
+    assert fitted.n_features_in_ == 4
+    assert (fitted.beta_, fitted.n_steps_, fitted.n_iter_) == (0.1, 20, 4)
+    assert fitted.cv_results_ is None
+    assert math.isnan(fitted.temperature_)
+    assert fitted.verdict_ == "nu, 20 steps as given: nothing was chosen, so nothing was compared."
+    assert fitted.ensemble_.training["n_unlabelled"] == 50
+
+
+def test_inputs_are_standardised_over_labelled_and_unlabelled_rows(fitted, blobs) -> None:
+    x, _, u = blobs
+    np.testing.assert_allclose(fitted.ensemble_.standardisation.mean, np.concatenate([x, u]).mean(axis=0), rtol=1e-5)
+    shifted = fixed().fit(1000 * x + 7, blobs[1], X_unlabeled=1000 * u + 7)
+    np.testing.assert_allclose(shifted.predict_proba(1000 * x + 7), fitted.predict_proba(x), atol=1e-3)
+    assert fixed(standardize=False).fit(x, blobs[1], X_unlabeled=u).ensemble_.standardisation is None
+
+
+def test_the_random_state_decides_to_the_last_bit(fitted, blobs) -> None:
+    x, y, u = blobs
+    assert_same_bits(fixed().fit(x, y, X_unlabeled=u), fitted)
+    assert_same_bits(fixed(random_state=np.random.RandomState(0)).fit(x, y, X_unlabeled=u), fitted)
+    other = fixed(random_state=1).fit(x, y, X_unlabeled=u)
+    assert (other.predict_proba(x) != fitted.predict_proba(x)).any()
+
+
+def test_beta_zero_and_the_method_standard_are_the_same_ensemble(blobs) -> None:
+    x, y, u = blobs
+    zero = fixed(beta=0).fit(x, y, X_unlabeled=u)
+    assert_same_bits(zero, standard().fit(x, y, X_unlabeled=u))
+    assert zero.beta_ == 0
+
+
+def test_any_method_runs_by_its_name_and_options(fitted, blobs) -> None:
+    x, y, u = blobs
+    by_name = nu.EnsembleClassifier("nu", method_options={"beta": 0.1}, **SMALL).fit(x, y, X_unlabeled=u)
+    assert_same_bits(by_name, fitted)
+
+
+@pytest.mark.parametrize(
+    "labels", [np.array(["a", "b", "c"]), np.array([10, 20, 30]), np.array(["x", "y", "z"], object)]
+)
+def test_labels_of_any_type_come_back(fitted, blobs, labels: np.ndarray) -> None:
+    x, y, u = blobs
+    named = fixed().fit(x, labels[y], X_unlabeled=u)
+    assert_same_bits(named, fitted)
+    assert (named.predict(x) == labels[fitted.predict(x)]).all()
+
+
+def test_class_weights_are_sample_weights(blobs) -> None:
+    x, y, u = blobs
+    y = np.where(np.arange(40) < 30, 0, y)
+    by_class = fixed(class_weight={0: 1.0, 1: 5.0, 2: 2.0}).fit(x, y, X_unlabeled=u)
+    by_row = fixed().fit(x, y, X_unlabeled=u, sample_weight=np.array([1.0, 5.0, 2.0])[y])
+    assert_same_bits(by_class, by_row)
+    both = fixed(class_weight={0: 1.0, 1: 5.0, 2: 2.0}).fit(x, y, X_unlabeled=u, sample_weight=np.arange(1, 41))
+    assert_same_bits(
+        both, fixed().fit(x, y, X_unlabeled=u, sample_weight=np.array([1.0, 5.0, 2.0])[y] * np.arange(1, 41))
+    )
+    balanced = fixed(class_weight="balanced").fit(x, y, X_unlabeled=u)
+    plain = fixed().fit(x, y, X_unlabeled=u)
+    assert balanced.predict_proba(x)[:, 0].mean() < plain.predict_proba(x)[:, 0].mean()
+
+
+def test_images_of_bytes_train_a_convolutional_network(digits) -> None:
+    pixels, y = digits
+    images = (16 * pixels[:24]).astype(np.uint8).reshape(-1, 8, 8, 1)
+    clf = nu.NuEnsembleClassifier(
+        n_members=2, beta=0.1, model="lenet", max_iter=2, batch_size=8, augment="flip_crop", random_state=0
+    )
+    clf.fit(images[:16], y[:16] % 2, X_unlabeled=images[16:])
+    assert clf.ensemble_.pixels
+    assert clf.ensemble_.standardisation is None
+    assert clf.predict_proba(images).shape == (24, 2)
+
+
+# Unlabelled rows: as an argument, in a wrapper, inside X
+
+
+def marked(blobs, mark: Any = -1, dtype: Any = int) -> tuple[np.ndarray, np.ndarray]:
+    """Labelled and unlabelled rows together, the latter marked in y."""
+    x, y, u = blobs
+    return np.concatenate([x, u]), np.concatenate([y.astype(dtype), np.full(50, mark, dtype)])
+
+
+def test_unlabelled_rows_arrive_in_each_of_three_ways(fitted, blobs) -> None:
+    x, y, u = blobs
+    assert_same_bits(fixed().fit(x, y, X_unlabeled=nu.Unlabeled(u)), fitted)
+    assert_same_bits(fixed(unlabeled_label=-1).fit(*marked(blobs)), fitted)
+    assert_same_bits(fixed(unlabeled_label="?").fit(*marked(blobs, "?", str)), fitted)
+
+
+def test_marked_rows_join_those_given_apart(fitted, blobs) -> None:
+    X, y = marked(blobs)
+    both = fixed(unlabeled_label=-1).fit(X[:60], y[:60], X_unlabeled=X[60:])
+    assert both.ensemble_.training["n_unlabelled"] == 50
+    assert both.classes_.tolist() == [0, 1, 2]
+
+
+def test_by_default_minus_one_is_a_class_like_any_other(blobs) -> None:
+    x, y, u = blobs
+    assert fixed().fit(x, y - 1, X_unlabeled=u).classes_.tolist() == [-1, 0, 1]
+
+
+def test_weights_of_marked_rows_do_not_count(fitted, blobs) -> None:
+    X, y = marked(blobs)
+    weight = np.where(y == -1, 99.0, 1.0)
+    assert_same_bits(fixed(unlabeled_label=-1).fit(X, y, sample_weight=weight), fitted)
+
+
+def test_marked_rows_are_left_out_of_the_score(fitted, blobs) -> None:
+    x, y, _ = blobs
+    assert fixed(unlabeled_label=-1).fit(*marked(blobs)).score(*marked(blobs)) == fitted.score(x, y)
+
+
+def test_without_unlabelled_rows_there_is_a_warning_and_a_standard_ensemble(blobs) -> None:
+    x, y, _ = blobs
+    with pytest.warns(UserWarning, match="no unlabelled data, so 'nu' falls back to a standard ensemble"):
+        alone = fixed().fit(x, y)
+    assert_same_bits(alone, standard().fit(x, y))
+    assert alone.beta_ == 0
+    with pytest.warns(UserWarning, match="falls back"):
+        fixed(unlabeled_label=-1).fit(x, y)
+
+
+def n_unlabelled(clf: nu.EnsembleClassifier, *_: Any) -> float:
+    """A score that tells how many unlabelled rows a fit has seen."""
+    return clf.ensemble_.training["n_unlabelled"]
+
+
+def test_grid_search_slices_an_array_of_as_many_rows_as_x_but_not_the_wrapper(blobs) -> None:
+    x, y, u = blobs
+    grid = GridSearchCV(fixed(max_iter=1), {"beta": [0.1, 0.2]}, scoring=n_unlabelled, cv=2)
+    assert grid.fit(x, y, X_unlabeled=nu.Unlabeled(u[:40])).cv_results_["mean_test_score"].tolist() == [40, 40]
+    # Why the wrapper exists: scikit-learn takes the array for something that goes with the rows.
+    assert grid.fit(x, y, X_unlabeled=u[:40]).cv_results_["mean_test_score"].tolist() == [20, 20]
+
+
+def test_grid_search_takes_marked_rows_and_scores_the_labelled_ones(blobs) -> None:
+    grid = GridSearchCV(fixed(unlabeled_label=-1), {"beta": [0.1, 30.0]}, cv=2)
+    grid.fit(*marked(blobs))
+    assert grid.best_params_ == {"beta": 0.1}
+    assert grid.best_score_ > 0.6
+    assert grid.predict_proba(blobs[0]).shape == (40, 3)
+
+
+def test_in_a_pipeline_marked_rows_are_transformed_with_the_others(blobs) -> None:
+    X, y = marked(blobs)
+    X = X * [1, 10, 100, 1000]
+    pipeline = make_pipeline(StandardScaler(), fixed(unlabeled_label=-1, standardize=False)).fit(X, y)
+    by_hand = fixed(unlabeled_label=-1, standardize=False).fit(StandardScaler().fit_transform(X), y)
+    assert_same_bits(pipeline[-1], by_hand)
+    assert pipeline.predict(X).shape == (90,)
+
+
+def test_a_pipeline_can_be_told_to_transform_the_argument_too(blobs) -> None:
+    x, y, u = blobs
+    scaler = StandardScaler().fit(10 * x)
+    by_hand = fixed(standardize=False).fit(scaler.transform(10 * x), y, X_unlabeled=scaler.transform(10 * u))
+    with sklearn.config_context(enable_metadata_routing=True):
+        clf = fixed(standardize=False).set_fit_request(X_unlabeled=True)
+        steps = [("scale", StandardScaler()), ("clf", clf)]
+        pipeline = Pipeline(steps, transform_input=["X_unlabeled"]).fit(10 * x, y, X_unlabeled=10 * u)
+    assert_same_bits(pipeline["clf"], by_hand)
+
+
+def test_a_plain_pipeline_hands_the_argument_on_as_it_is(fitted, blobs) -> None:
+    x, y, u = blobs
+    pipeline = make_pipeline("passthrough", fixed()).fit(x, y, nuensembleclassifier__X_unlabeled=nu.Unlabeled(u))
+    assert_same_bits(pipeline[-1], fitted)
+
+
+class Frame:
+    """As much of a data frame as the classifiers look at."""
+
+    def __init__(self, rows: np.ndarray, columns: str) -> None:
+        self.rows, self.columns, self.shape = rows, list(columns), rows.shape
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self.rows, dtype)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def test_frames_must_agree_in_their_columns_and_their_order(fitted, blobs) -> None:
+    x, y, u = blobs
+    assert_same_bits(fixed().fit(Frame(x, "abcd"), y, X_unlabeled=Frame(u, "abcd")), fitted)
+    with pytest.raises(InputError, match=r"X_unlabeled has other columns than X \(they stand in another order\)"):
+        fixed().fit(Frame(x, "abcd"), y, X_unlabeled=Frame(u, "abdc"))
+    with pytest.raises(InputError, match=r"other columns than X \(these stand in one only: d, e\); give it the same"):
+        fixed().fit(Frame(x, "abcd"), y, X_unlabeled=nu.Unlabeled(Frame(u, "abce")))
+
+
+# Choosing by itself
+
+
+def test_beta_and_steps_are_chosen_together_and_the_evidence_is_kept(searched) -> None:
+    columns = searched.cv_results_
+    assert sorted(set(columns["beta"])) == sorted({0.0, 0.1, *searched.search_.betas})
+    assert columns["n_steps"][-1] == 20
+    chosen = int(np.flatnonzero(columns["chosen"])[0])
+    assert columns["chosen"].sum() == 1
+    assert (searched.beta_, searched.n_steps_) == (columns["beta"][chosen], columns["n_steps"][chosen])
+    assert columns["difference"][chosen] <= 0.5 * columns["standard_error"][chosen]
+    assert searched.verdict_.startswith(f"β = {searched.beta_:g}, {searched.n_steps_} steps: ")
+    assert searched.ensemble_.training["verdict"] == searched.verdict_
+    assert searched.ensemble_.training["n_steps"] == searched.n_steps_
+
+
+def test_the_ensemble_is_trained_anew_on_all_labels_with_what_was_chosen(searched, blobs) -> None:
+    x, y, u = blobs
+    seed = searched.ensemble_.training["seed"]
+    again = nu.fit(
+        models.mlp(3, hidden=(8,)),
+        x,
+        y,
+        u,
+        nu.methods.Nu(searched.beta_),
+        n_members=3,
+        seed=seed,
+        steps=searched.n_steps_,
+        batch_size=8,
+        learning_rate=0.01,
+        standardize=True,
+    )
+    jax.tree.map(np.testing.assert_array_equal, searched.ensemble_.params, again.params)
+
+
+def test_a_great_tolerance_takes_the_standard_ensemble(blobs) -> None:
+    x, y, u = blobs
+    cautious = auto(tolerance=1e6).fit(x, y, X_unlabeled=u)
+    assert cautious.beta_ == 0
+    assert cautious.verdict_.startswith("β = 0, ")
+    assert cautious.ensemble_.training["method"] == "standard"
+
+
+def test_the_temperature_is_always_shown_and_applied_on_request(searched, blobs) -> None:
+    x, y, u = blobs
+    assert searched.ensemble_.temperature == 1
+    assert 0.2 < searched.temperature_ < 5
+    scaled = auto(temperature=True).fit(x, y, X_unlabeled=u)
+    assert_same_bits(scaled, searched)
+    assert scaled.ensemble_.temperature == scaled.temperature_ == searched.temperature_
+    expected = scale_temperature(searched.predict_proba(x), searched.temperature_)
+    np.testing.assert_allclose(scaled.predict_proba(x), expected, atol=1e-6)
+
+
+def test_a_temperature_alone_changes_neither_beta_nor_length(fitted, blobs) -> None:
+    x, y, u = blobs
+    scaled = fixed(temperature=True, cv=3).fit(x, y, X_unlabeled=u)
+    assert_same_bits(scaled, fitted)
+    assert scaled.ensemble_.temperature == scaled.temperature_ != 1
+    assert scaled.cv_results_["beta"].tolist() == [0.1]
+    assert scaled.cv_results_["n_steps"].tolist() == [20]
+    assert scaled.verdict_.startswith("nu, 20 steps: out-of-fold NLL 0.")
+
+
+def test_early_stopping_chooses_the_length_of_a_given_method(blobs) -> None:
+    x, y, u = blobs
+    stopped = fixed(early_stopping=True, cv=3).fit(x, y, X_unlabeled=u)
+    assert set(stopped.cv_results_["beta"]) == {0.1}
+    assert len(stopped.cv_results_["n_steps"]) > 5
+    assert stopped.n_steps_ in stopped.cv_results_["n_steps"]
+    assert stopped.n_steps_ == stopped.cv_results_["n_steps"][np.argmin(stopped.cv_results_["nll"])]
+    assert stopped.beta_ == 0.1
+
+
+def test_without_unlabelled_rows_only_the_length_is_chosen(blobs) -> None:
+    x, y, _ = blobs
+    with pytest.warns(UserWarning, match="falls back"):
+        alone = auto().fit(x, y)
+    assert set(alone.cv_results_["beta"]) == {0.0}
+    assert alone.beta_ == 0
+    assert alone.verdict_.startswith(f"standard, {alone.n_steps_} steps: out-of-fold NLL")
+
+
+def test_a_validation_set_takes_the_place_of_the_folds(blobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y, u = blobs
+    given: dict[str, Any] = {}
+
+    def fake(*arguments: Any, **options: Any) -> None:
+        given.update(options, folds=arguments[4])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(estimator.tuning, "recorded_search", fake)
+    with pytest.raises(KeyboardInterrupt):
+        auto(standardize=False).fit(x, y, X_unlabeled=u, validation=(x[:7] + 1, y[:7]))
+    assert given["folds"] == []
+    np.testing.assert_array_equal(given["validation"][0], x[:7] + 1)
+    assert given["validation"][1].tolist() == y[:7].tolist()
+
+
+def folds_of(clf: nu.EnsembleClassifier, blobs, **arguments: Any) -> list[tuple[int, int]]:
+    """How many rows train and are held out in each fold; the search itself does not run."""
+    x, y, u = blobs
+    found: list[tuple[int, int]] = []
+
+    def fake(_folder: Any, _problem: Any, _model: Any, _method: Any, folds: Any, *_: Any, **__: Any) -> None:
+        found.extend((len(fold.train), len(fold.held_out)) for fold in folds)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(estimator.tuning, "recorded_search", fake)
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit(**{"X": x, "y": y, "X_unlabeled": u, **arguments})
+    return found
+
+
+def test_folds_are_dealt_twice_when_labels_are_few(blobs) -> None:
+    assert folds_of(auto(cv=4), blobs) == [(30, 10)] * 8
+    assert folds_of(auto(cv=None), blobs) == [(32, 8)] * 10
+    many = {"X": np.tile(blobs[0], (3, 1)), "y": np.tile(blobs[1], 3)}
+    assert folds_of(auto(cv=4), blobs, **many) == [(90, 30)] * 4
+
+
+def test_folds_may_be_a_splitter_or_splits_that_number_the_rows_of_x(blobs) -> None:
+    assert folds_of(auto(cv=StratifiedKFold(4)), blobs) == [(30, 10)] * 4
+    splits = [(np.arange(20), np.arange(20, 40)), (np.arange(5, 40), np.arange(5))]
+    assert folds_of(auto(cv=splits), blobs) == [(20, 20), (35, 5)]
+    weight = np.where(np.arange(40) < 3, 0.0, 1.0)
+    assert folds_of(auto(cv=iter(splits)), blobs, sample_weight=weight) == [(17, 20), (35, 2)]
+
+
+# Being an estimator
+
+
+def test_clones_have_the_same_parameters_and_the_same_network() -> None:
+    network = models.mlp(3, hidden=(8,))
+    clf = nu.NuEnsembleClassifier(n_members=7, beta=0.3, model=network, class_weight={0: 2.0})
+    copy = clone(clf)
+    assert copy.get_params() == clf.get_params()
+    assert copy.model is network
+
+
+@pytest.mark.parametrize("make", [fixed, auto, standard])
+def test_parameters_are_kept_as_given_until_fit(make: Any) -> None:
+    clf = make(max_iter=-3, cv="nonsense")
+    assert clf.get_params()["max_iter"] == -3
+    assert clf.set_params(max_iter=5).max_iter == 5
+
+
+def test_a_fitted_classifier_survives_pickling(searched, blobs) -> None:
+    x, _, _ = blobs
+    copy = pickle.loads(pickle.dumps(searched))
+    assert (copy.predict_proba(x) == searched.predict_proba(x)).all()
+    assert copy.verdict_ == searched.verdict_
+    assert copy.get_params() == searched.get_params()
+    assert pickle.loads(pickle.dumps(auto())).get_params() == auto().get_params()
+
+
+def test_a_saved_classifier_is_read_as_an_ensemble(fitted, blobs, tmp_path: Path) -> None:
+    x, _, _ = blobs
+    fitted.save(tmp_path / "model")
+    loaded = nu.Ensemble.load(tmp_path / "model")
+    assert (loaded.predict_proba(x) == fitted.predict_proba(x)).all()
+    assert loaded.training["verdict"] == fitted.verdict_
+
+
+def test_nothing_is_predicted_or_saved_before_the_fit(blobs, tmp_path: Path) -> None:
+    for call in (fixed().predict, fixed().predict_proba, fixed().predict_members):
+        with pytest.raises(NotFittedError):
+            call(blobs[0])
+    with pytest.raises(NotFittedError):
+        fixed().save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_fit_resumes_after_its_search(
+    searched, blobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y, u = blobs
+
+    def killed(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(estimator, "fit_problem", killed)
+        with pytest.raises(KeyboardInterrupt):
+            auto(run_folder=tmp_path / "run").fit(x, y, X_unlabeled=u)
+    monkeypatch.setattr("nu_ensembles.tuning.record.search", killed)
+    resumed = auto(run_folder=tmp_path / "run", resume=True).fit(x, y, X_unlabeled=u)
+    assert_same_bits(resumed, searched)
+    assert resumed.verdict_ == searched.verdict_
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"beta": -0.1}, r"beta \(a number, or 'auto'\) must be a number of at least 0, not -0.1"),
+        ({"beta": "large"}, r"beta \(a number, or 'auto'\) must be a number of at least 0, not 'large'"),
+        ({"beta": "auto", "betas": (0.1, -1)}, "each of betas must be a number of at least 0, not -1"),
+        ({"n_members": 0}, "n_members must be a whole number of at least 1, not 0"),
+        ({"max_iter": 0}, "max_iter must be a whole number of at least 1, not 0"),
+        ({"model": "mpl"}, "Unknown model 'mpl'. Did you mean 'mlp'"),
+        ({"model": object()}, "model must be a name or a nu.Model, not a object"),
+        ({"model_options": {"hiden": (8,)}}, "Unknown mlp option 'hiden'. Did you mean 'hidden'"),
+        ({"labels": "share"}, "Unknown label scheme 'share'. Did you mean 'shared'"),
+        ({"standardize": "yes"}, "standardize must be True, False or 'auto', not 'yes'"),
+        ({"beta": "auto", "cv": 1}, "cv must be a whole number of at least 2, not 1"),
+        ({"beta": "auto", "cv": []}, "cv yields no split"),
+        ({"beta": "auto", "cv": [([], [1, 2])]}, "A split of cv has no labelled row to train on or none to hold out"),
+        ({"plan": "fast"}, "Unknown plan 'fast'"),
+        ({"batch_size": 0}, "batch_size must be a whole number of at least 1"),
+    ],
+)
+def test_options_that_cannot_be_used_are_refused(blobs, tmp_path: Path, options: dict[str, Any], sentence: str) -> None:
+    x, y, u = blobs
+    with pytest.raises(InputError, match=sentence):
+        fixed(**options, run_folder=tmp_path / "run").fit(x, y, X_unlabeled=u)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_unknown_method_suggests_the_nearest(blobs) -> None:
+    with pytest.raises(InputError, match=r"Unknown method 'standrad'. Did you mean 'standard'"):
+        nu.EnsembleClassifier("standrad").fit(*blobs[:2])
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"X_unlabeled": np.zeros((5, 3))}, r"X_unlabeled has rows of shape \(3,\) where \(4,\) is expected"),
+        (
+            {"X_unlabeled": np.full((5, 4), np.nan)},
+            r"X_unlabeled contains NaN: 20 value\(s\) not finite, the first in row 0",
+        ),
+        ({"X": np.full((40, 4), np.inf)}, "X contains infinity"),
+        ({"y": None}, "requires y to be passed"),
+        ({"y": np.zeros(40)}, "y holds one class only"),
+        ({"y": np.linspace(0, 1, 40)}, "Unknown label type"),
+        ({"sample_weight": np.zeros(40)}, "at least one non-zero"),
+        ({"y": np.r_[np.zeros(20), np.ones(19), 2]}, "a single labelled row .*add a row, give a validation set"),
+    ],
+)
+def test_data_that_cannot_be_used_are_refused(blobs, changes: dict[str, Any], sentence: str) -> None:
+    x, y, u = blobs
+    with pytest.raises(ValueError, match=sentence):
+        auto().fit(**{"X": x, "y": y, "X_unlabeled": u, **changes})
+
+
+def test_rows_all_marked_unlabelled_are_refused(blobs) -> None:
+    with pytest.raises(InputError, match=r"Every row is marked unlabelled \(y == -1\); label some of them"):
+        fixed(unlabeled_label=-1).fit(blobs[0], np.full(40, -1))

@@ -1,0 +1,221 @@
+"""The preflight: its figures, and the sentence that each pattern of figures leads to."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from nu_ensembles.errors import InputError
+from nu_ensembles.training import prepare
+from nu_ensembles.tuning.advice import Estimate, Evidence, OutOfFoldFit, advise
+from nu_ensembles.tuning.preflight import _at_most, count_duplicates, preflight
+from nu_ensembles.tuning.two_sample import Shift, _auroc, two_sample_test
+
+
+def fit_with(overconfidence: tuple[float, float, float], n_steps: int = 100) -> OutOfFoldFit:
+    return OutOfFoldFit(n_steps, Estimate(0.8, 0.75, 0.85), Estimate(0.5, 0.4, 0.6), Estimate(*overconfidence))
+
+
+CALM = Evidence(
+    n_labelled=500,
+    n_examined=500,
+    n_unlabelled=800,
+    labels_per_class={"a": 250, "b": 250},
+    early_stopped=fit_with((0.0, -0.01, 0.01)),
+    last_step=fit_with((0.01, 0.0, 0.02), 400),
+    nll_rise=Estimate(0.0, -0.1, 0.1),
+    shift=Shift(0.5, 0.45, 0.55, 0.6),
+    n_duplicates=0,
+)
+
+
+def changed(**figures) -> Evidence:
+    return dataclasses.replace(CALM, **figures)
+
+
+# The recommendation
+
+
+def test_no_overconfidence_anywhere_means_that_nu_is_unlikely_to_help():
+    advice = advise(CALM)
+    assert (advice.level, advice.notes) == ("unlikely", ())
+    assert advice.recommendation == (
+        "Unlikely to help: with 500 labels the standard ensemble is not overconfident, neither where it is best "
+        "(0.000 ± 0.010) nor at the end of its training (0.010 ± 0.010)."
+    )
+
+
+def test_overconfidence_where_the_standard_ensemble_is_best_means_that_nu_is_likely_to_help():
+    advice = advise(changed(early_stopped=fit_with((0.08, 0.05, 0.11)), last_step=fit_with((0.12, 0.08, 0.16), 400)))
+    assert advice.level == "likely"
+    assert "overconfident by 0.080 ± 0.030 even where it is best (100 steps)" in advice.recommendation
+
+
+def test_overconfidence_at_the_end_alone_helps_against_long_training_only():
+    advice = advise(changed(last_step=fit_with((0.3, 0.25, 0.35), 400), nll_rise=Estimate(0.9, 0.5, 1.3)))
+    assert advice.level == "some"
+    assert "which is overconfident by 0.300 ± 0.050" in advice.recommendation
+    assert "90 % higher at the last step than after 100" in advice.notes[0]
+
+
+def test_an_interval_too_wide_to_tell_is_called_that():
+    advice = advise(changed(n_labelled=50, n_examined=50, last_step=fit_with((0.02, -0.07, 0.11), 400)))
+    assert advice.level == "unclear"
+    assert advice.recommendation.startswith("Hard to say: with 50 labels")
+
+
+@pytest.mark.parametrize(
+    ("figures", "says"),
+    [
+        ({"n_unlabelled": 0, "shift": None}, "there are no unlabelled rows"),
+        (
+            {"shift": Shift(0.93, 0.9, 0.96, 1e-9, ("age", "site"))},
+            "AUROC 0.93; the columns that differ most: age, site",
+        ),
+        ({"n_duplicates": 60}, "60 of 500 labelled rows stand among the unlabelled ones"),
+    ],
+)
+def test_what_spoils_the_unlabelled_rows_is_to_be_fixed_first(figures, says):
+    advice = advise(changed(early_stopped=fit_with((0.08, 0.05, 0.11)), **figures))
+    assert advice.level == "fix first"
+    assert advice.recommendation.startswith("Fix first: ")
+    assert says in advice.recommendation
+
+
+@pytest.mark.parametrize(
+    ("figures", "says"),
+    [
+        ({"shift": Shift(0.62, 0.58, 0.66, 1e-4, ("age",))}, "can be told apart a little (AUROC 0.62, most by age)"),
+        ({"shift": None}, "Too few rows to compare"),
+        ({"n_duplicates": 3}, "3 labelled row(s) stand among the unlabelled ones"),
+        ({"labels_per_class": {"a": 496, "b": 4}}, "The class 'b' has 4 labels only"),
+        ({"labels_per_class": {"a": 480, "b": 20}}, "24 times as many labels"),
+        ({"n_labelled": 9000}, "saw 500 labels; with all 9000"),
+    ],
+)
+def test_what_is_worth_knowing_beside_it_is_noted(figures, says):
+    advice = advise(changed(**figures))
+    assert advice.level == "unlikely"
+    assert any(says in note for note in advice.notes)
+
+
+@given(
+    st.tuples(st.floats(-0.3, 0.5), st.floats(0.001, 0.2), st.floats(-0.3, 0.5), st.floats(0.001, 0.2)),
+    st.integers(0, 500),
+    st.floats(0.3, 1.0),
+)
+def test_any_figures_lead_to_one_sentence(figures, n_duplicates, auroc):
+    early, last = (fit_with((v, v - w, v + w)) for v, w in (figures[:2], figures[2:]))
+    shift = Shift(auroc, auroc - 0.05, auroc + 0.05, 0.001)
+    advice = advise(changed(early_stopped=early, last_step=last, n_duplicates=n_duplicates, shift=shift))
+    assert advice.recommendation.endswith(".")
+    assert ". " not in advice.recommendation
+
+
+# The two-sample test
+
+
+def test_rows_of_one_distribution_cannot_be_told_apart():
+    rng = np.random.default_rng(0)
+    found = two_sample_test(rng.normal(size=(80, 4)), rng.normal(size=(200, 4)), ["a", "b", "c", "d"])
+    assert found is not None
+    assert found.low < 0.5 < found.high
+    assert found.p_value > 0.05
+    assert found.features == ()
+
+
+def test_a_moved_column_is_found_and_named():
+    rng = np.random.default_rng(0)
+    moved = rng.normal(size=(80, 4)) + np.array([0, 0, 3, 0])
+    found = two_sample_test(moved, rng.normal(size=(200, 4)), ["a", "b", "c", "d"])
+    assert found is not None
+    assert found.auroc > 0.9
+    assert found.p_value < 1e-9
+    assert found.features == ("c",)
+
+
+def test_a_wider_spread_around_the_same_mean_is_found():
+    rng = np.random.default_rng(0)
+    found = two_sample_test(3 * rng.normal(size=(150, 4)), rng.normal(size=(150, 4)))
+    assert found is not None
+    assert found.auroc > 0.8
+
+
+def test_images_are_compared_by_their_principal_components():
+    rng = np.random.default_rng(0)
+    dark, bright = rng.integers(0, 100, (40, 8, 8, 1)), rng.integers(50, 256, (60, 8, 8, 1))
+    found = two_sample_test(dark.astype(np.uint8), bright.astype(np.uint8))
+    assert found is not None
+    assert found.auroc > 0.95
+
+
+def test_constant_columns_tell_nothing():
+    assert two_sample_test(np.ones((20, 3)), np.ones((30, 3))) == Shift(0.5, 0.5, 0.5, 1.0)
+
+
+def test_a_handful_of_rows_is_not_tested():
+    assert two_sample_test(np.zeros((9, 2)), np.zeros((100, 2))) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=4, max_size=40))
+def test_the_auroc_counts_ties_as_one_half(pairs):
+    scores, positive = (np.array(column) for column in zip(*pairs, strict=True))
+    if not 2 <= positive.sum() <= len(positive) - 2:
+        return
+    auroc, error = _auroc(scores.astype(float), positive)
+    assert auroc == pytest.approx(roc_auc_score(positive, scores))
+    assert 0 <= error <= 0.71
+
+
+# The whole
+
+
+def test_duplicates_are_labelled_rows_that_stand_among_the_unlabelled_ones():
+    x = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [5.0, 6.0]])
+    assert count_duplicates(x, np.array([[1.0, 2.0], [5.0, 6.5]])) == 2
+
+
+def test_a_preflight_counts_scores_and_compares(digits):
+    X, y = digits
+    names = np.array(["nought", "one", "two"])
+    rows = np.flatnonzero(y < 3)
+    found = preflight(X[rows[:40]], names[y[rows[:40]]], X[rows[40:140]], max_iter=10, seed=3)
+    evidence = found.evidence
+    assert (evidence.n_labelled, evidence.n_unlabelled, evidence.n_duplicates) == (40, 100, 0)
+    assert set(evidence.labels_per_class) == {"nought", "one", "two"}
+    assert sum(evidence.labels_per_class.values()) == 40
+    assert evidence.last_step.n_steps == 20
+    assert evidence.early_stopped.n_steps <= 20
+    assert evidence.early_stopped.nll.value <= evidence.last_step.nll.value
+    assert 0 <= evidence.last_step.accuracy.low <= evidence.last_step.accuracy.high <= 1
+    assert evidence.shift is not None
+    assert json.loads(json.dumps(found.to_dict()))["recommendation"] == found.recommendation
+    again = preflight(X[rows[:40]], names[y[rows[:40]]], X[rows[40:140]], max_iter=10, seed=3)
+    assert again == found
+
+
+def test_without_unlabelled_rows_there_is_something_to_fix_first(blobs):
+    x, y, _ = blobs
+    assert preflight(x, y, max_iter=5).level == "fix first"
+
+
+def test_a_class_with_a_single_label_is_an_error_that_says_what_to_do(blobs):
+    x, _, u = blobs
+    with pytest.raises(InputError, match="single labelled row"):
+        preflight(x, np.array([7, *[0, 1] * 19, 0]), u, max_iter=5)
+
+
+def test_of_many_labelled_rows_some_are_kept_and_two_of_every_class():
+    codes = np.array([0] * 990 + [1] * 8 + [2] * 2)
+    problem = prepare(np.arange(2000.0).reshape(1000, 2), codes)
+    kept = _at_most(problem, 100, seed=0)
+    assert 100 <= len(kept.x) <= 106
+    assert np.bincount(kept.codes).min() == 2
+    np.testing.assert_array_equal(kept.x, problem.x[kept.row_numbers])
+    assert _at_most(problem, 1000, seed=0) is problem

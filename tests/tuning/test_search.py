@@ -1,0 +1,317 @@
+"""The search for beta and steps: its rule on written-down losses, and its trajectories on real networks."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nu_ensembles import models, storage
+from nu_ensembles.engine.assembly import Settings
+from nu_ensembles.engine.run import Run, many_steps
+from nu_ensembles.errors import DamagedFileError, InputError
+from nu_ensembles.methods import Nu, Standard, method
+from nu_ensembles.training import Problem, prepare
+from nu_ensembles.tuning import record, recorded_search
+from nu_ensembles.tuning import search as search_function
+from nu_ensembles.tuning.folds import Fold, stratified_folds
+from nu_ensembles.tuning.pool import LanePool
+from nu_ensembles.tuning.scores import OutOfFold
+from nu_ensembles.tuning.search import SearchResult, SearchSettings, _beyond_the_edge, _choose, _Trial
+
+NETWORK = models.mlp(3, hidden=(8,))
+SETTINGS = Settings(batch_size=8, learning_rate=0.01)
+HOW = SearchSettings(betas=(0.0, 0.1), n_members=2, n_stops=3, extend=False)
+
+
+# The rule
+
+
+def table(losses: Any, betas: list[float]) -> OutOfFold:
+    """Losses `[P, S, N]`."""
+    losses = np.asarray(losses, float)
+    n = losses.shape[-1]
+    return OutOfFold(
+        np.array(betas),
+        np.array([10, 20, 40])[: losses.shape[1]],
+        losses,
+        np.full((len(betas), n, 2), 0.5),
+        np.arange(n),
+        np.zeros(n, int),
+        np.ones(n),
+        np.zeros(n, int),
+        [],
+    )
+
+
+# Against the best (beta = .1: 0, 0, 0, 0) the others are .02 ± .004, .01 ± .009 and .0045 ± .010 worse.
+PAIRED = [[[0.03, 0.02, 0.01, 0.02]], [[0.03, 0.0, 0.02, -0.01]], [[0.025, -0.022, 0.015, 0.0]], [[0.0] * 4]]
+BETAS = [0.0, 1e-3, 1e-2, 0.1]
+
+
+@pytest.mark.parametrize(("tolerance", "beta"), [(0.0, 0.1), (0.5, 1e-2), (1.1, 1e-3), (5.0, 0.0)])
+def test_the_smallest_beta_within_so_many_standard_errors_of_the_best_is_taken(tolerance: float, beta: float) -> None:
+    chosen = _choose(table(PAIRED, BETAS), tolerance)
+    assert chosen.beta == beta
+    assert chosen.best == (3, 0)
+
+
+def test_every_candidate_stands_for_its_best_stop() -> None:
+    losses = [[[0.9, 0.9], [0.5, 0.7], [0.8, 0.8]], [[0.4, 0.4], [0.6, 0.6], [0.7, 0.7]]]
+    found = _choose(table(losses, [0.0, 0.1]), 0.0)
+    assert (found.beta, found.n_steps, found.standard_steps) == (0.1, 10, 20)
+    found = _choose(table(losses, [0.0, 0.1]), 3.0)
+    assert (found.beta, found.n_steps) == (0.0, 20)
+
+
+def test_what_was_not_measured_is_never_chosen() -> None:
+    losses = [[[0.5, 0.7], [np.nan, np.nan]], [[0.4, 0.4], [0.3, 0.3]]]
+    assert _choose(table(losses, [0.0, 0.1]), 0.0).chosen == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("best", "betas", "following"),
+    [
+        (0.03, [0.0, 0.01, 0.03], 0.1),
+        (0.1, [0.0, 0.03, 0.1], 0.3),
+        (1.0, [0.0, 0.3, 1.0], None),
+        (1e-4, [0.0, 1e-4, 1e-3], 3e-5),
+        (1e-5, [0.0, 1e-5, 1e-3], None),
+        (1e-3, [0.0, 1e-4, 1e-3, 1e-2], None),
+        (0.0, [0.0, 1e-4, 1e-3], None),
+        (0.0, [0.0], None),
+    ],
+)
+def test_the_grid_goes_on_where_its_best_value_sits_on_the_edge(
+    best: float, betas: list[float], following: float | None
+) -> None:
+    assert _beyond_the_edge(best, betas) == following
+
+
+def test_the_grid_is_extended_until_the_best_value_is_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[float]] = []
+
+    class Fake:
+        """A trial whose loss falls until beta = .3 and rises from there."""
+
+        def __init__(self, *_: Any) -> None: ...
+
+        def run(self, betas: list[float], verbose: int, rivals: OutOfFold | None = None) -> OutOfFold:
+            asked.append(betas)
+            return table([[[abs(beta - 0.3)] * 4] for beta in betas], betas)
+
+    monkeypatch.setattr(sys.modules[SearchSettings.__module__], "_Trial", Fake)
+    arguments: Any = (None,) * 4
+    found = search_function(*arguments, SETTINGS, 40, 0, how=SearchSettings(betas=(0.03, 0.0, 0.01)))
+    assert asked == [[0.0, 0.01, 0.03], [0.1], [0.3], [1.0]]
+    assert found.betas.tolist() == [0.0, 0.01, 0.03, 0.1, 0.3, 1.0]
+    assert found.beta == 0.3
+
+
+def test_stops_are_log_spaced_up_to_the_last_step() -> None:
+    stops = SearchSettings().stops(3200)
+    assert (len(stops), stops[0], stops[-1]) == (12, 50, 3200)
+    np.testing.assert_allclose(stops[1:] / stops[:-1], 64 ** (1 / 11), rtol=0.05)
+    assert SearchSettings().stops(100_000)[0] == 50
+    assert SearchSettings().stops(5).tolist() == [1, 2, 3, 4, 5]
+    assert SearchSettings(n_stops=1).stops(100).tolist() == [100]
+    assert SearchSettings(n_stops=2).stops(640).tolist() == [10, 640]
+
+
+@pytest.mark.parametrize("option", [{"n_members": 0}, {"n_stops": 0}, {"tolerance": -0.5}])
+def test_settings_that_make_no_sense_are_refused(option: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"{next(iter(option))}.* must be a"):
+        SearchSettings(**option)
+
+
+# Trajectories: three folds of 26 or 27 training rows with two members each, so that all tests share one program
+
+
+@pytest.fixture(scope="module")
+def problem(blobs) -> Problem:
+    x, y, u = blobs
+    return prepare(x, y, u)
+
+
+@pytest.fixture(scope="module")
+def folds(problem: Problem) -> list[Fold]:
+    return stratified_folds(problem.codes, 3, 1, seed=0)
+
+
+def search(problem: Problem, folds: list[Fold], method_of: Any = Nu, **options: Any) -> SearchResult:
+    given = {"how": HOW, **options}
+    return search_function(problem, NETWORK, method_of, folds, SETTINGS, 24, 0, **given)
+
+
+@pytest.fixture(scope="module")
+def found(problem: Problem, folds: list[Fold]) -> SearchResult:
+    return search(problem, folds)
+
+
+def test_losses_are_those_of_ensembles_trained_on_the_other_folds(
+    found: SearchResult, problem: Problem, folds: list[Fold]
+) -> None:
+    """Fold 1 again, by hand: its two members trained by the engine on its rows, predicting its held-out rows."""
+    trial = _Trial(problem, NETWORK, Nu, folds, SETTINGS, HOW.stops(24), 0, 2, None)
+    lanes = trial._lanes([0.1])
+    run = Run(trial.program, lanes, trial.data)
+    run.advance(24)
+    of_fold_1 = jax.tree.map(lambda leaf: leaf[2:4], run.state.params)
+    held_out = folds[1].held_out
+    x = jnp.asarray(problem.x[held_out])
+    logits = jax.vmap(lambda p: NETWORK.apply(p, x, key=None, train=False))(of_fold_1)
+    probabilities = np.asarray(jax.nn.softmax(logits), np.float64).mean(axis=0)
+    losses = -np.log(probabilities[np.arange(len(held_out)), problem.codes[held_out]])
+    np.testing.assert_allclose(found.out_of_fold.losses[1, -1, held_out], losses, atol=1e-5)
+    used = {int(row) for lane in (2, 3) for row in np.asarray(lanes.rows[lane, : lanes.n_rows[lane]])}
+    assert used == set(folds[1].train.tolist())
+
+
+def test_candidates_share_initialisation_batches_and_random_labels(problem: Problem, folds: list[Fold]) -> None:
+    same = search(problem, folds, lambda beta: Nu(0.1))
+    np.testing.assert_array_equal(same.out_of_fold.losses[0], same.out_of_fold.losses[1])
+    assert same.beta == 0.0
+
+
+def test_a_search_is_reproducible_and_its_seed_matters(
+    found: SearchResult, problem: Problem, folds: list[Fold]
+) -> None:
+    np.testing.assert_array_equal(search(problem, folds).out_of_fold.losses, found.out_of_fold.losses)
+    other = search_function(problem, NETWORK, Nu, folds, SETTINGS, 24, 1, how=HOW)
+    assert (other.nll != found.nll).all()
+
+
+def test_candidate_zero_agrees_with_the_standard_ensemble_up_to_rounding(
+    found: SearchResult, problem: Problem, folds: list[Fold]
+) -> None:
+    how = dataclasses.replace(HOW, betas=(0.0,))
+    standard = search(problem, folds, lambda beta: Standard(), how=how)
+    np.testing.assert_allclose(found.nll[0], standard.nll[0], rtol=1e-3)
+
+
+def test_all_candidates_are_one_compiled_program(found: SearchResult, problem: Problem, folds: list[Fold]) -> None:
+    compiled = many_steps._cache_size()  # pyright: ignore[reportFunctionMemberAccess]
+    search(problem, folds, how=dataclasses.replace(HOW, betas=(0.0, 0.2, 0.7), n_stops=5))
+    assert many_steps._cache_size() == compiled  # pyright: ignore[reportFunctionMemberAccess]
+
+
+def test_a_dropped_candidate_is_not_measured_any_more(
+    problem: Problem, folds: list[Fold], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OutOfFold, "is_beaten", lambda self, candidate, stop, rivals: candidate == 1 and stop == 1)
+    nll = search(problem, folds).nll
+    assert np.isnan(nll).tolist() == [[False] * 3, [False, False, True]]
+
+
+def test_a_validation_set_takes_the_place_of_the_folds(problem: Problem, blobs) -> None:
+    x, y, u = blobs
+    train, rest = prepare(x[:27], y[:27], u), slice(27, 40)
+    found = search(train, [], validation=(x[rest], y[rest].astype(np.int32)), how=dataclasses.replace(HOW, n_members=6))
+    assert found.out_of_fold.rows.tolist() == list(range(27, 40))
+    assert found.out_of_fold.codes.tolist() == y[rest].tolist()
+    assert found.nll[0, -1] < found.nll[0, 0]
+    assert np.isfinite(found.nll[:, 0]).all()
+
+
+def test_a_method_whose_members_do_not_train_alone_is_refused(problem: Problem, folds: list[Fold]) -> None:
+    @method()
+    class Joint(Standard):
+        name: ClassVar[str] = "joint"
+        shape: ClassVar[Any] = "joint"
+
+    with pytest.raises(InputError, match=r"training length cannot be searched for 'joint'.*set max_iter"):
+        search(problem, folds, lambda beta: Joint())
+
+
+def test_a_group_of_lanes_shrinks_when_half_of_it_is_gone_and_goes_on_as_before(
+    problem: Problem, folds: list[Fold]
+) -> None:
+    trial = _Trial(problem, NETWORK, Nu, folds, SETTINGS, HOW.stops(24), 0, 2, None)
+    pools = [
+        LanePool(trial.program, trial._lanes([0.1]), trial.data, trial.held_out, 6, "vectorised") for _ in range(2)
+    ]
+    done: list[int] = []
+    for pool in pools:
+        pool.advance(5, lambda n, loss: done.append(n))
+    assert done == [30, 30]  # five steps of six lanes
+    pools[0].keep(np.arange(1, 6))
+    assert [len(indices) for indices, _ in pools[0].groups] == [6]  # one lane less is not worth a compilation
+    pools[0].keep(np.array([1, 4]))
+    assert [indices.tolist() for indices, _ in pools[0].groups] == [[1, 4]]
+    for pool in pools:
+        pool.advance(9, lambda n, loss: None)
+    kept, whole = (pool.probabilities(np.array([1, 4])) for pool in pools)
+    np.testing.assert_allclose(kept, whole, atol=1e-5)
+    pools[0].keep(np.array([], int))
+    assert pools[0].groups == []
+
+
+# Records
+
+
+def recorded(
+    folder: Path | None, problem: Problem, folds: list[Fold], method_of: Any = Nu, **options: Any
+) -> SearchResult:
+    given = {"how": HOW, **options}
+    return recorded_search(folder, problem, NETWORK, method_of, folds, SETTINGS, 24, 0, **given)
+
+
+@pytest.fixture
+def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("searched again")
+
+    monkeypatch.setattr(record, "search", refuse)
+
+
+def test_a_finished_search_is_read_back_to_the_last_bit(
+    tmp_path: Path, found: SearchResult, problem: Problem, folds: list[Fold], request: pytest.FixtureRequest
+) -> None:
+    recorded(tmp_path, problem, folds)
+    request.getfixturevalue("no_search")
+    again = recorded(tmp_path, problem, folds)
+    for name in ("betas", "steps", "nll"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(found, name))
+    for name in ("losses", "probabilities", "rows", "codes", "weight", "fold_of"):
+        np.testing.assert_array_equal(getattr(again.out_of_fold, name), getattr(found.out_of_fold, name))
+    assert (again.chosen, again.best) == (found.chosen, found.best)
+
+
+def test_the_search_of_other_data_or_settings_is_refused(
+    tmp_path: Path, problem: Problem, folds: list[Fold], request: pytest.FixtureRequest
+) -> None:
+    recorded(tmp_path, problem, folds)
+    request.getfixturevalue("no_search")
+    with pytest.raises(InputError, match="belongs to other data or settings"):
+        recorded(tmp_path, problem, folds, how=dataclasses.replace(HOW, tolerance=1.0))
+    with pytest.raises(InputError, match="belongs to other data or settings"):
+        recorded(tmp_path, problem, folds[:2])
+    with pytest.raises(InputError, match="belongs to other data or settings"):
+        recorded(tmp_path, dataclasses.replace(problem, x=problem.x + 1), folds)
+
+
+def test_a_damaged_record_is_named(tmp_path: Path, problem: Problem, folds: list[Fold]) -> None:
+    recorded(tmp_path, problem, folds)
+    for path in tmp_path.iterdir():
+        raw = path.read_bytes()
+        path.write_bytes(raw[:-9] + bytes([raw[-9] ^ 1]) + raw[-8:])
+        with pytest.raises(DamagedFileError, match=path.name):
+            recorded(tmp_path, problem, folds)
+        path.write_bytes(raw)
+
+
+def test_a_record_whose_index_was_never_written_is_no_record(
+    tmp_path: Path, problem: Problem, folds: list[Fold]
+) -> None:
+    storage.save_arrays(tmp_path / record.ARRAYS, {"half": np.zeros(1)})
+    assert recorded(tmp_path, problem, folds).nll.shape == (2, 3)
+
+
+def test_without_a_folder_nothing_is_recorded(problem: Problem, folds: list[Fold], found: SearchResult) -> None:
+    np.testing.assert_array_equal(recorded(None, problem, folds).nll, found.nll)
