@@ -18,7 +18,8 @@ def auto_safety() -> str:
     """beta="auto" against an early-stopped and a last-epoch standard ensemble, a row per data set."""
     found = json.loads((RESULTS / "auto-safety.json").read_text())
     lines = [
-        "| setting | runs | NLL against early-stopped | worst | NLL against last epoch | worse by > 1 % NLL | β = 0 chosen |",
+        "| setting | runs | NLL against early-stopped | worst | NLL against last epoch "
+        "| worse by > 1 % NLL | β = 0 chosen |",
         "|---|---|---|---|---|---|---|",
     ]
     everything = [run for runs in found["runs"].values() for run in runs]
@@ -27,8 +28,8 @@ def auto_safety() -> str:
         last = np.array([run["auto_nll"] / run["last_epoch_nll"] - 1 for run in runs])
         n_zero = sum(run["beta"] == 0 for run in runs)
         lines.append(
-            f"| {name} | {len(runs)} | {100 * early.mean():+.1f} % | {100 * early.max():+.1f} % | {100 * last.mean():+.1f} % | "
-            f"{int((early > 0.01).sum())} | {n_zero} |"
+            f"| {name} | {len(runs)} | {100 * early.mean():+.1f} % | {100 * early.max():+.1f} % "
+            f"| {100 * last.mean():+.1f} % | {int((early > 0.01).sum())} | {n_zero} |"
         )
     device, versions = found["environment"]["device"], found["environment"]["versions"]
     lines += [
@@ -53,8 +54,8 @@ def torch_loop() -> str:
     versions = found["environment"]["versions"]
     lines += [
         "",
-        f"Measured by `{found['command']}` on two CPU cores, {found['rows'][0]['members']} members, jax {versions['jax']} "
-        f"against torch {found['torch']}, both sides in turn in one process.",
+        f"Measured by `{found['command']}` on two CPU cores, {found['rows'][0]['members']} members, jax "
+        f"{versions['jax']} against torch {found['torch']}, both sides in turn in one process.",
     ]
     return "\n".join(lines) + "\n"
 

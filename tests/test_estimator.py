@@ -18,8 +18,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import nu_ensembles as nu
-from nu_ensembles import estimator, models
+from nu_ensembles import models, tuning
 from nu_ensembles.errors import InputError
+from nu_ensembles.estimator import any_method
 from nu_ensembles.metrics.temperature import scale_temperature
 
 # The sizes of the other tests, so that all share compiled programs: 20 steps of 8 rows.
@@ -360,7 +361,7 @@ def test_a_validation_set_takes_the_place_of_the_folds(blobs, monkeypatch: pytes
         given.update(options, folds=arguments[4])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(estimator.tuning, "recorded_search", fake)
+    monkeypatch.setattr(tuning, "recorded_search", fake)
     with pytest.raises(KeyboardInterrupt):
         auto(standardize=False).fit(x, y, X_unlabeled=u, validation=(x[:7] + 1, y[:7]))
     assert given["folds"] == []
@@ -378,7 +379,7 @@ def folds_of(clf: nu.EnsembleClassifier, blobs, **arguments: Any) -> list[tuple[
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(estimator.tuning, "recorded_search", fake)
+        patch.setattr(tuning, "recorded_search", fake)
         with pytest.raises(KeyboardInterrupt):
             clf.fit(**{"X": x, "y": y, "X_unlabeled": u, **arguments})
     return found
@@ -452,7 +453,7 @@ def test_a_killed_fit_resumes_after_its_search(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(estimator, "fit_problem", killed)
+        patch.setattr(any_method, "fit_problem", killed)
         with pytest.raises(KeyboardInterrupt):
             auto(run_folder=tmp_path / "run").fit(x, y, X_unlabeled=u)
     monkeypatch.setattr("nu_ensembles.tuning.record.search", killed)

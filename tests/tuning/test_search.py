@@ -17,7 +17,7 @@ from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.engine.run import Run, many_steps
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.methods import Nu, Standard, method
-from nu_ensembles.training import Problem, prepare
+from nu_ensembles.problem import Problem, prepare
 from nu_ensembles.tuning import record, recorded_search
 from nu_ensembles.tuning import search as search_function
 from nu_ensembles.tuning.folds import Fold, stratified_folds

@@ -19,7 +19,7 @@ from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.inputs import Unlabeled
 from nu_ensembles.methods import Standard
 from nu_ensembles.metrics import evaluate
-from nu_ensembles.training import Problem, prepare
+from nu_ensembles.problem import Problem, prepare
 from nu_ensembles.tuning.advice import Estimate, Evidence, OutOfFoldFit, advise
 from nu_ensembles.tuning.folds import stratified_folds
 from nu_ensembles.tuning.scores import paired_difference

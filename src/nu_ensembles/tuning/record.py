@@ -19,7 +19,7 @@ from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods import Method
 from nu_ensembles.models import Model
-from nu_ensembles.training import Problem
+from nu_ensembles.problem import Problem
 from nu_ensembles.tuning.folds import Fold
 from nu_ensembles.tuning.scores import OutOfFold
 from nu_ensembles.tuning.search import SearchResult, SearchSettings, search

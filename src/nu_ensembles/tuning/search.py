@@ -26,7 +26,7 @@ from nu_ensembles.inputs import check_positive, check_whole
 from nu_ensembles.labels import random_key
 from nu_ensembles.methods import Method
 from nu_ensembles.models import Model
-from nu_ensembles.training import Problem
+from nu_ensembles.problem import Problem
 from nu_ensembles.tuning.folds import Fold
 from nu_ensembles.tuning.pool import LanePool
 from nu_ensembles.tuning.scores import OutOfFold, paired_difference

@@ -68,8 +68,8 @@ def verdict(result: SearchResult) -> str:
     scaled = temperature_gain(result).in_words()
     if result.beta == 0:
         sentence = (
-            f"β = 0, {result.n_steps} steps: no β did clearly better out of fold than an early-stopped standard ensemble, "
-            f"so this is one; temperature scaling alone gives {scaled} NLL."
+            f"β = 0, {result.n_steps} steps: no β did clearly better out of fold than an early-stopped standard "
+            f"ensemble, so this is one; temperature scaling alone gives {scaled} NLL."
         )
     else:
         sentence = (

@@ -1,13 +1,8 @@
-"""The scikit-learn face: `fit(X, y, X_unlabeled=U)`, `predict_proba(X)`.
-
-`NuEnsembleClassifier` chooses beta and the length of training by itself; `EnsembleClassifier` runs any method.
-Thin: the data go to `training.py`, the choice to `tuning/`.
-"""
+"""A scikit-learn classifier for any method: checks what scikit-learn users pass, then hands over to training."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +19,19 @@ from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.plans import check_plan
 from nu_ensembles.ensemble import Ensemble
 from nu_ensembles.errors import InputError
-from nu_ensembles.inputs import Unlabeled, check_positive, check_rows, check_whole
-from nu_ensembles.methods import LabelScheme, Method, Nu
+from nu_ensembles.estimator.arguments import (
+    check_same_columns,
+    folds_of,
+    separate_unlabeled,
+    wants_standardisation,
+)
+from nu_ensembles.inputs import Unlabeled, check_rows, check_whole
+from nu_ensembles.methods import Method
 from nu_ensembles.models import Model
+from nu_ensembles.problem import Problem, build_network, effective_method, prepare, validation_rows
 from nu_ensembles.runs import RunFolder
-from nu_ensembles.training import Problem, build_network, effective_method, fit_problem, prepare, validation_rows
-from nu_ensembles.tuning import Fold, SearchResult, SearchSettings
-
-# With fewer labels than this the folds are dealt twice: one deal would decide too much.
-FEW_LABELS = 100
+from nu_ensembles.training import fit_problem
+from nu_ensembles.tuning import SearchResult, SearchSettings
 
 
 class EnsembleClassifier(ClassifierMixin, BaseEstimator):
@@ -163,7 +162,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         max_steps = self.max_iter * math.ceil(len(problem.x) / self.batch_size)
         how = self._search_settings(method)
-        folds = [] if how is None or validation is not None else self._folds(problem, seed)
+        folds = [] if how is None or validation is not None else folds_of(self.cv, problem, seed)
         held_out = None if validation is None else validation_rows(problem, validation)
         # Only now, when the data and the options are known to be good, is anything written.
         run = self._run_folder(seed)
@@ -259,36 +258,23 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         return check_rows(X, "X", self.ensemble_.row_shape)
 
     def _problem(self, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any) -> Problem:
-        unlabeled_rows = X_unlabeled.rows if isinstance(X_unlabeled, Unlabeled) else X_unlabeled
-        _check_same_columns(X, unlabeled_rows)
+        U = X_unlabeled.rows if isinstance(X_unlabeled, Unlabeled) else X_unlabeled
+        check_same_columns(X, U)
         if y is None:
             raise InputError("This classifier requires y to be passed, but the target y is None.")
         X, y = validate_data(self, X, y, allow_nd=True, ensure_all_finite=False, dtype="numeric")
         y = column_or_1d(y, warn=True)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        U = None if unlabeled_rows is None else np.asarray(unlabeled_rows)
-        row_numbers = np.arange(len(X))
-        if self.unlabeled_label is not None:
-            inside = y == self.unlabeled_label
-            if not isinstance(inside, np.ndarray):
-                inside = np.zeros(len(y), bool)
-            U = X[inside] if U is None else np.concatenate([U, X[inside]])
-            row_numbers = np.flatnonzero(~inside)
-            X, y = X[row_numbers], y[row_numbers]
-            sample_weight = None if sample_weight is None else sample_weight[row_numbers]
-            if len(X) == 0:
-                raise InputError(f"Every row is marked unlabelled (y == {self.unlabeled_label!r}); label some of them.")
+        labelled, U = separate_unlabeled(X, y, None if U is None else np.asarray(U), self.unlabeled_label)
+        X, y = X[labelled], y[labelled]
+        sample_weight = None if sample_weight is None else sample_weight[labelled]
         check_classification_targets(y)
         if self.class_weight is not None:
             weight = compute_sample_weight(self.class_weight, y)
             sample_weight = weight if sample_weight is None else weight * sample_weight
-        standardize = self.standardize
-        if isinstance(standardize, str):
-            if standardize != "auto":
-                raise InputError(f"standardize must be True, False or 'auto', not {standardize!r}.")
-            standardize = X.ndim == 2 and X.dtype != np.uint8
-        return prepare(X, y, U, sample_weight, standardize=bool(standardize), row_numbers=row_numbers)
+        scaled = wants_standardisation(self.standardize, X)
+        return prepare(X, y, U, sample_weight, standardize=scaled, row_numbers=labelled)
 
     def _settings(self) -> Settings:
         return Settings(
@@ -308,29 +294,6 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         plain = {name: v if isinstance(v, str | int | float | None) else lasting_repr(v) for name, v in asked.items()}
         return RunFolder(self.run_folder, {**plain, "seed": seed}, self.resume, self.checkpoint_seconds)
 
-    def _folds(self, problem: Problem, seed: int) -> list[Fold]:
-        cv = 5 if self.cv is None else self.cv
-        if isinstance(cv, int | np.integer):
-            n_folds = check_whole(cv, "cv", least=2)
-            n_repeats = 2 if len(problem.codes) < FEW_LABELS else 1
-            return tuning.stratified_folds(problem.codes, n_folds, n_repeats, seed)
-        if hasattr(cv, "split"):
-            return [Fold(*split) for split in cv.split(problem.codes, problem.codes)]
-        # Given splits number the rows of X; rows without label or weight are not among ours.
-        position = {row: number for number, row in enumerate(problem.row_numbers.tolist())}
-
-        def ours(rows: Any) -> np.ndarray:
-            return np.array([position[row] for row in np.asarray(rows).tolist() if row in position], int)
-
-        folds = [Fold(ours(train), ours(held_out)) for train, held_out in cv]
-        if not folds:
-            raise InputError("cv yields no split; give a number of folds, a splitter or an iterable of splits.")
-        if not all(len(part) for fold in folds for part in fold):
-            raise InputError(
-                "A split of cv has no labelled row to train on or none to hold out; give both parts some."
-            )
-        return folds
-
     def _describe(self, method: Method, result: SearchResult | None) -> None:
         """What was chosen and on what evidence."""
         self.search_ = result
@@ -342,117 +305,3 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
             else f"{method.name}, {self.n_steps_} steps: out-of-fold NLL {result.nll[result.chosen]:.3f}; the "
             f"out-of-fold temperature is {self.temperature_:.2f}."
         )
-
-
-class NuEnsembleClassifier(EnsembleClassifier):
-    """A nu-ensemble that chooses beta and the length of training by itself.
-
-    With `beta="auto"` every beta is tried together with the training length, out of fold; the smallest beta within
-    `tolerance` paired standard errors of the best is taken, and the ensemble is trained anew on all labels. beta = 0
-    is a standard ensemble: `verdict_` says so when nothing did better. With a number, beta is taken as given and the
-    training lasts `max_iter` passes, unless `early_stopping`.
-
-    Args:
-      n_members: how many networks (K).
-      beta: "auto", or the weight of the unlabelled loss.
-      model: a built-in network's name or a `nu.Model`.
-      labels: how unlabelled points get their labels, see `nu.methods.Nu`.
-      betas: what "auto" tries; the grid goes on by itself when its best value sits on the edge.
-      tolerance: see above; larger is more cautious.
-
-    All other arguments and attributes are those of `EnsembleClassifier`; `beta_` is the beta that was used.
-    """
-
-    def __init__(
-        self,
-        n_members: int = 10,
-        beta: float | str = "auto",
-        model: str | Model = "mlp",
-        *,
-        labels: LabelScheme = "without_replacement",
-        betas: Sequence[float] = SearchSettings().betas,
-        tolerance: float = 0.5,
-        model_options: dict[str, Any] | None = None,
-        early_stopping: bool = False,
-        max_iter: int = 500,
-        batch_size: int = 32,
-        unlabeled_batch_size: int | None = None,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-4,
-        standardize: bool | str = "auto",
-        augment: str | Augmentation | None = None,
-        cv: Any = 5,
-        class_weight: dict[Any, float] | str | None = None,
-        temperature: bool = False,
-        unlabeled_label: Any = None,
-        plan: str = "auto",
-        random_state: Any = None,
-        run_folder: str | Path | None = None,
-        resume: bool = False,
-        checkpoint_seconds: float = 30.0,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            "nu",
-            n_members,
-            model,
-            model_options=model_options,
-            early_stopping=early_stopping,
-            max_iter=max_iter,
-            batch_size=batch_size,
-            unlabeled_batch_size=unlabeled_batch_size,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            standardize=standardize,
-            augment=augment,
-            cv=cv,
-            class_weight=class_weight,
-            temperature=temperature,
-            unlabeled_label=unlabeled_label,
-            plan=plan,
-            random_state=random_state,
-            run_folder=run_folder,
-            resume=resume,
-            checkpoint_seconds=checkpoint_seconds,
-            verbose=verbose,
-        )
-        self.beta = beta
-        self.labels: LabelScheme = labels
-        self.betas = betas
-        self.tolerance = tolerance
-
-    def _method(self) -> Method:
-        if self.beta == "auto":
-            return Nu(labels=self.labels)
-        return Nu(
-            beta=check_positive(self.beta, "beta (a number, or 'auto')", zero_allowed=True),
-            labels=self.labels,
-        )
-
-    def _search_settings(self, method: Method) -> SearchSettings | None:
-        if self.beta != "auto":
-            return super()._search_settings(method)
-        betas = tuple(check_positive(beta, "each of betas", zero_allowed=True) for beta in self.betas)
-        if not method.uses_unlabeled:
-            # Without unlabelled data every beta is the standard ensemble: only the length is left to choose.
-            return SearchSettings(betas=(0.0,), tolerance=self.tolerance, extend=False)
-        return SearchSettings(betas=(0.0, *betas), tolerance=self.tolerance)
-
-    def _candidate(self, method: Method, beta: float) -> Method:
-        return Nu(beta=beta, labels=self.labels) if self.beta == "auto" and method.uses_unlabeled else method
-
-    def _describe(self, method: Method, result: SearchResult | None) -> None:
-        super()._describe(method, result)
-        self.beta_ = method.beta if isinstance(method, Nu) else 0.0
-        if result is not None and self.beta == "auto" and len(result.betas) > 1:
-            self.verdict_ = tuning.verdict(result)
-
-
-def _check_same_columns(X: Any, U: Any) -> None:
-    """Data frames must agree in their columns: numpy would drop the names and take any order."""
-    names, unlabeled_names = (getattr(each, "columns", None) for each in (X, U))
-    if names is None or unlabeled_names is None or list(names) == list(unlabeled_names):
-        return
-    strange = sorted({str(n) for n in unlabeled_names} ^ {str(n) for n in names})
-    detail = f"these stand in one only: {', '.join(strange[:5])}" if strange else "they stand in another order"
-    raise InputError(f"X_unlabeled has other columns than X ({detail}); give it the same columns in the same order.")

@@ -1,0 +1,71 @@
+"""What scikit-learn users pass in several ways: unlabelled rows inside X, data frames, folds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nu_ensembles.errors import InputError
+from nu_ensembles.inputs import check_whole
+from nu_ensembles.problem import Problem
+from nu_ensembles.tuning import Fold, stratified_folds
+
+# With fewer labels than this the folds are dealt twice: one deal would decide too much.
+FEW_LABELS = 100
+
+
+def check_same_columns(X: Any, U: Any) -> None:
+    """Data frames must agree in their columns: numpy would drop the names and take any order."""
+    names, unlabeled_names = (getattr(each, "columns", None) for each in (X, U))
+    if names is None or unlabeled_names is None or list(names) == list(unlabeled_names):
+        return
+    strange = sorted({str(n) for n in unlabeled_names} ^ {str(n) for n in names})
+    detail = f"these stand in one only: {', '.join(strange[:5])}" if strange else "they stand in another order"
+    raise InputError(f"X_unlabeled has other columns than X ({detail}); give it the same columns in the same order.")
+
+
+def separate_unlabeled(
+    X: np.ndarray, y: np.ndarray, U: np.ndarray | None, unlabeled_label: Any
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The numbers of the labelled rows of X, and the unlabelled rows: U and those of X that carry the label."""
+    if unlabeled_label is None:
+        return np.arange(len(X)), U
+    inside = y == unlabeled_label
+    if not isinstance(inside, np.ndarray):  # labels of a type that cannot equal it
+        inside = np.zeros(len(y), bool)
+    if inside.all():
+        raise InputError(f"Every row is marked unlabelled (y == {unlabeled_label!r}); label some of them.")
+    return np.flatnonzero(~inside), X[inside] if U is None else np.concatenate([U, X[inside]])
+
+
+def wants_standardisation(standardize: bool | str, X: np.ndarray) -> bool:
+    """Whether the inputs are to be standardised; "auto" means tables of anything but bytes."""
+    if not isinstance(standardize, str):
+        return bool(standardize)
+    if standardize != "auto":
+        raise InputError(f"standardize must be True, False or 'auto', not {standardize!r}.")
+    return X.ndim == 2 and X.dtype != np.uint8
+
+
+def folds_of(cv: Any, problem: Problem, seed: int) -> list[Fold]:
+    """The folds that `cv` means: a number, a scikit-learn splitter or an iterable of splits of the rows of X."""
+    cv = 5 if cv is None else cv
+    if isinstance(cv, int | np.integer):
+        n_folds = check_whole(cv, "cv", least=2)
+        n_repeats = 2 if len(problem.codes) < FEW_LABELS else 1
+        return stratified_folds(problem.codes, n_folds, n_repeats, seed)
+    if hasattr(cv, "split"):
+        return [Fold(*split) for split in cv.split(problem.codes, problem.codes)]
+    # Given splits number the rows of X; rows without label or weight are not among ours.
+    position = {row: number for number, row in enumerate(problem.row_numbers.tolist())}
+
+    def ours(rows: Any) -> np.ndarray:
+        return np.array([position[row] for row in np.asarray(rows).tolist() if row in position], int)
+
+    folds = [Fold(ours(train), ours(held_out)) for train, held_out in cv]
+    if not folds:
+        raise InputError("cv yields no split; give a number of folds, a splitter or an iterable of splits.")
+    if not all(len(part) for fold in folds for part in fold):
+        raise InputError("A split of cv has no labelled row to train on or none to hold out; give both parts some.")
+    return folds

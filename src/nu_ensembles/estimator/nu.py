@@ -1,0 +1,119 @@
+"""The classifier that most users want: a nu-ensemble that chooses beta and the length of training by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nu_ensembles import tuning
+from nu_ensembles.engine.augmentation import Augmentation
+from nu_ensembles.estimator.any_method import EnsembleClassifier
+from nu_ensembles.inputs import check_positive
+from nu_ensembles.methods import LabelScheme, Method, Nu
+from nu_ensembles.models import Model
+from nu_ensembles.tuning import SearchResult, SearchSettings
+
+
+class NuEnsembleClassifier(EnsembleClassifier):
+    """A nu-ensemble that chooses beta and the length of training by itself.
+
+    With `beta="auto"` every beta is tried together with the training length, out of fold; the smallest beta within
+    `tolerance` paired standard errors of the best is taken, and the ensemble is trained anew on all labels. beta = 0
+    is a standard ensemble: `verdict_` says so when nothing did better. With a number, beta is taken as given and the
+    training lasts `max_iter` passes, unless `early_stopping`.
+
+    Args:
+      n_members: how many networks (K).
+      beta: "auto", or the weight of the unlabelled loss.
+      model: a built-in network's name or a `nu.Model`.
+      labels: how unlabelled points get their labels, see `nu.methods.Nu`.
+      betas: what "auto" tries; the grid goes on by itself when its best value sits on the edge.
+      tolerance: see above; larger is more cautious.
+
+    All other arguments and attributes are those of `EnsembleClassifier`; `beta_` is the beta that was used.
+    """
+
+    def __init__(
+        self,
+        n_members: int = 10,
+        beta: float | str = "auto",
+        model: str | Model = "mlp",
+        *,
+        labels: LabelScheme = "without_replacement",
+        betas: Sequence[float] = SearchSettings().betas,
+        tolerance: float = 0.5,
+        model_options: dict[str, Any] | None = None,
+        early_stopping: bool = False,
+        max_iter: int = 500,
+        batch_size: int = 32,
+        unlabeled_batch_size: int | None = None,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 1e-4,
+        standardize: bool | str = "auto",
+        augment: str | Augmentation | None = None,
+        cv: Any = 5,
+        class_weight: dict[Any, float] | str | None = None,
+        temperature: bool = False,
+        unlabeled_label: Any = None,
+        plan: str = "auto",
+        random_state: Any = None,
+        run_folder: str | Path | None = None,
+        resume: bool = False,
+        checkpoint_seconds: float = 30.0,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            "nu",
+            n_members,
+            model,
+            model_options=model_options,
+            early_stopping=early_stopping,
+            max_iter=max_iter,
+            batch_size=batch_size,
+            unlabeled_batch_size=unlabeled_batch_size,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            standardize=standardize,
+            augment=augment,
+            cv=cv,
+            class_weight=class_weight,
+            temperature=temperature,
+            unlabeled_label=unlabeled_label,
+            plan=plan,
+            random_state=random_state,
+            run_folder=run_folder,
+            resume=resume,
+            checkpoint_seconds=checkpoint_seconds,
+            verbose=verbose,
+        )
+        self.beta = beta
+        self.labels: LabelScheme = labels
+        self.betas = betas
+        self.tolerance = tolerance
+
+    def _method(self) -> Method:
+        if self.beta == "auto":
+            return Nu(labels=self.labels)
+        return Nu(
+            beta=check_positive(self.beta, "beta (a number, or 'auto')", zero_allowed=True),
+            labels=self.labels,
+        )
+
+    def _search_settings(self, method: Method) -> SearchSettings | None:
+        if self.beta != "auto":
+            return super()._search_settings(method)
+        betas = tuple(check_positive(beta, "each of betas", zero_allowed=True) for beta in self.betas)
+        if not method.uses_unlabeled:
+            # Without unlabelled data every beta is the standard ensemble: only the length is left to choose.
+            return SearchSettings(betas=(0.0,), tolerance=self.tolerance, extend=False)
+        return SearchSettings(betas=(0.0, *betas), tolerance=self.tolerance)
+
+    def _candidate(self, method: Method, beta: float) -> Method:
+        return Nu(beta=beta, labels=self.labels) if self.beta == "auto" and method.uses_unlabeled else method
+
+    def _describe(self, method: Method, result: SearchResult | None) -> None:
+        super()._describe(method, result)
+        self.beta_ = method.beta if isinstance(method, Nu) else 0.0
+        if result is not None and self.beta == "auto" and len(result.betas) > 1:
+            self.verdict_ = tuning.verdict(result)
