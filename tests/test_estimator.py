@@ -173,6 +173,9 @@ def test_marked_rows_join_those_given_apart(fitted, blobs) -> None:
     both = fixed(unlabeled_label=-1).fit(X[:60], y[:60], X_unlabeled=X[60:])
     assert both.ensemble_.training["n_unlabelled"] == 50
     assert both.classes_.tolist() == [0, 1, 2]
+    assert_same_bits(fixed(unlabeled_label=-1).fit(X, y, X_unlabeled=[]), fitted)
+    with pytest.raises(InputError, match=r"X_unlabeled has rows of shape \(3,\) where \(4,\) is expected"):
+        fixed(unlabeled_label=-1).fit(X, y, X_unlabeled=X[:, :3])
 
 
 def test_by_default_minus_one_is_a_class_like_any_other(blobs) -> None:
@@ -482,13 +485,14 @@ def test_a_killed_fit_resumes_after_its_search(
         ({"beta": "auto", "cv": []}, "cv yields no split"),
         ({"beta": "auto", "cv": [([], [1, 2])]}, "A split of cv has no labelled row to train on or none to hold out"),
         ({"plan": "fast"}, "Unknown plan 'fast'"),
+        ({"resume": True, "run_folder": None}, "resume=True needs the run_folder"),
         ({"batch_size": 0}, "batch_size must be a whole number of at least 1"),
     ],
 )
 def test_options_that_cannot_be_used_are_refused(blobs, tmp_path: Path, options: dict[str, Any], sentence: str) -> None:
     x, y, u = blobs
     with pytest.raises(InputError, match=sentence):
-        fixed(**options, run_folder=tmp_path / "run").fit(x, y, X_unlabeled=u)
+        fixed(**{"run_folder": tmp_path / "run", **options}).fit(x, y, X_unlabeled=u)
     assert not (tmp_path / "run").exists()
 
 

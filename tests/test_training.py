@@ -344,6 +344,7 @@ def bad_calls(blobs) -> dict[str, tuple[dict[str, Any], str]]:
         "evaluate_every": ({"validation": (x, y), "evaluate_every": 0}, "evaluate_every must be a number above 0"),
         "seed": ({"seed": "today"}, "A seed is a whole number or a jax.random key"),
         "weights": ({"sample_weight": -np.ones(40)}, "sample_weight must be finite and not negative"),
+        "resume": ({"resume": True, "run_folder": None}, "resume=True needs the run_folder"),
     }
 
 
@@ -353,7 +354,7 @@ def test_bad_input_is_refused_in_one_sentence_and_nothing_is_written(
 ) -> None:
     options, sentence = bad_calls(blobs)[name]
     with pytest.raises(InputError, match=sentence) as refusal:
-        fit(**options, run_folder=tmp_path / "run")
+        fit(**{"run_folder": tmp_path / "run", **options})
     assert "\n" not in str(refusal.value)
     assert not (tmp_path / "run").exists()
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nu_ensembles._version import __version__
 
 if TYPE_CHECKING:
-    from nu_ensembles import datasets, methods, metrics, models, report, theory
+    from nu_ensembles import corruptions, datasets, methods, metrics, models, report, theory
     from nu_ensembles.ensemble import Ensemble
     from nu_ensembles.errors import DamagedFileError, InputError, NonFiniteLossError
     from nu_ensembles.estimator import EnsembleClassifier, NuEnsembleClassifier
@@ -33,7 +33,7 @@ _HOME = {
     "fit": "training",
     "random_labels": "labels",
 }
-_ROOMS = ("datasets", "methods", "metrics", "models", "report", "theory")
+_ROOMS = ("corruptions", "datasets", "methods", "metrics", "models", "report", "theory")
 
 __all__ = [
     "DamagedFileError",
@@ -45,6 +45,7 @@ __all__ = [
     "NuEnsembleClassifier",
     "Unlabeled",
     "__version__",
+    "corruptions",
     "datasets",
     "fit",
     "methods",

@@ -166,6 +166,8 @@ def fit(
     check_plan(plan, chosen)
     held_out = None if validation is None else validation_rows(problem, validation)
     every = n_steps_of(check_positive(evaluate_every, "evaluate_every"), len(problem.x), batch_size)
+    if resume and run_folder is None:
+        raise InputError("resume=True needs the run_folder of the run that is to go on.")
     # Only now, when the data and the options are known to be good, is anything written.
     run = None
     if run_folder is not None:

@@ -88,9 +88,7 @@ def test_a_header_that_counts_columns_or_was_expected_is_a_header(write):
     assert read_table(write("20,10\n5,6\n"), columns=["10", "20"]).X.tolist() == [[6, 5]]
 
 
-@given(
-    st.lists(st.tuples(st.floats(allow_nan=False), st.text("ab,\"; '", min_size=1)), min_size=1, max_size=5)
-)
+@given(st.lists(st.tuples(st.floats(allow_nan=False), st.text("ab,\"; '", min_size=1)), min_size=1, max_size=5))
 def test_what_the_csv_module_writes_reads_back(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("csv") / "data.csv"
     with open(path, "w", newline="", encoding="utf-8") as file:

@@ -33,9 +33,7 @@ def test_a_path_that_cannot_be_read_says_why(tmp_path, name, message):
 @pytest.mark.parametrize("ending", ["csv", "npz", "parquet"])
 def test_an_empty_file_is_named(tmp_path, ending):
     (tmp_path / f"data.{ending}").touch()
-    with pytest.raises(
-        DamagedFileError, match=rf"data\.{ending} is empty \(0 bytes\): save or copy it again"
-    ):
+    with pytest.raises(DamagedFileError, match=rf"data\.{ending} is empty \(0 bytes\): save or copy it again"):
         read_table(tmp_path / f"data.{ending}")
 
 
@@ -76,9 +74,7 @@ def test_the_same_images_in_every_format_read_the_same(tmp_path):
     for label, image in zip("ab", images, strict=True):
         (tmp_path / "by-class" / label).mkdir(parents=True)
         Image.fromarray(image).save(tmp_path / "by-class" / label / "0.png")
-    cells = [
-        {"bytes": (tmp_path / f"by-class/{label}/0.png").read_bytes(), "path": "0.png"} for label in "ab"
-    ]
+    cells = [{"bytes": (tmp_path / f"by-class/{label}/0.png").read_bytes(), "path": "0.png"} for label in "ab"]
     pq.write_table(pa.table({"img": cells, "label": ["a", "b"]}), tmp_path / "t.parquet")
     np.savez(tmp_path / "t.npz", images=images, labels=np.array(["a", "b"]))
     for name in ("by-class", "t.npz", "t.parquet"):
@@ -93,9 +89,7 @@ def test_importing_the_data_sets_loads_no_package_that_only_some_files_need():
     program = f"import sys, nu_ensembles.datasets, nu_ensembles.storage; print({heavy} & set(sys.modules))"
     # Run apart from the package's own __init__, whose imports are not the concern of this test.
     bare = f"import types, sys; m = types.ModuleType('nu_ensembles'); m.__path__ = [{package_folder()!r}]; "
-    output = subprocess.check_output(
-        [sys.executable, "-c", f"{bare} sys.modules['nu_ensembles'] = m; {program}"]
-    )
+    output = subprocess.check_output([sys.executable, "-c", f"{bare} sys.modules['nu_ensembles'] = m; {program}"])
     assert output.decode().strip() == "set()"
 
 

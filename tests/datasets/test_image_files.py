@@ -78,9 +78,7 @@ def test_the_number_of_channels_can_be_asked_for(folder):
     assert read_table(root, channels=3).X[:, 0, 0].tolist() == [[7, 7, 7], [9, 9, 9]]
 
 
-@pytest.mark.parametrize(
-    ("mode", "channels"), [("1", 1), ("L", 1), ("LA", 1), ("P", 3), ("RGB", 3), ("RGBA", 3)]
-)
+@pytest.mark.parametrize(("mode", "channels"), [("1", 1), ("L", 1), ("LA", 1), ("P", 3), ("RGB", 3), ("RGBA", 3)])
 def test_every_8_bit_mode_is_converted(folder, mode, channels):
     image = Image.new("RGBA", (3, 2), (255, 255, 255, 255)).convert(mode)
     X = read_table(folder({"a.png": image})).X
@@ -147,7 +145,5 @@ def test_an_image_cut_off_is_named(folder, ending):
     whole = damaged.read_bytes()
     for end in (0, 3, len(whole) // 2):
         damaged.write_bytes(whole[:end])
-        with pytest.raises(
-            DamagedFileError, match=rf"The image .*b\.{ending} is unreadable .*: replace or remove it"
-        ):
+        with pytest.raises(DamagedFileError, match=rf"The image .*b\.{ending} is unreadable .*: replace or remove it"):
             read_table(root)

@@ -149,9 +149,7 @@ def test_a_file_cut_off_anywhere_or_foreign_is_damaged(save):
     whole = path.read_bytes()
     for content in [*(whole[:end] for end in range(1, len(whole), 97)), b"a,b\n1,2\n", whole[4:], whole[:-1]]:
         path.write_bytes(content)
-        with pytest.raises(
-            DamagedFileError, match=r"data\.parquet is not a complete parquet file: save it again"
-        ):
+        with pytest.raises(DamagedFileError, match=r"data\.parquet is not a complete parquet file: save it again"):
             read_table(path)
 
 

@@ -34,9 +34,7 @@ def test_tables_read_back_the_same(tmp_path, ending, classes):
 
 
 def test_npz_holds_an_array_for_each_column_and_no_pickle(tmp_path):
-    write_predictions(
-        tmp_path / "p.npz", probabilities, np.array(["a", "b"], object), row_names=["x.png", "y.png"]
-    )
+    write_predictions(tmp_path / "p.npz", probabilities, np.array(["a", "b"], object), row_names=["x.png", "y.png"])
     with np.load(tmp_path / "p.npz", allow_pickle=False) as saved:
         assert saved.files == ["file", "prediction", "confidence", "p_a", "p_b"]
         assert saved["file"].tolist() == ["x.png", "y.png"]
@@ -75,9 +73,7 @@ def test_names_of_rows_come_first(tmp_path):
         ("p.csv", [0, 1], ["x"], r"There are 1 row names for 2 rows: give one for each"),
     ],
 )
-def test_what_cannot_be_written_is_refused_and_nothing_is_touched(
-    tmp_path, name, classes, row_names, message
-):
+def test_what_cannot_be_written_is_refused_and_nothing_is_touched(tmp_path, name, classes, row_names, message):
     (tmp_path / "taken.csv").write_text("mine")
     with pytest.raises(InputError, match=message):
         write_predictions(tmp_path / name, probabilities, classes, row_names)

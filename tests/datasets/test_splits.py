@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nu_ensembles.datasets import load_digits, split
+from nu_ensembles.datasets import load_digits, published_split, split
 from nu_ensembles.errors import InputError
 
 seeds = st.integers(0, 2**32 - 1)
@@ -77,3 +77,17 @@ def test_no_rows_give_empty_parts(stratify):
 def test_impossible_parts_are_refused(sizes, stratify, message):
     with pytest.raises(InputError, match=message):
         split(100, sizes, 0, stratify)
+
+
+def test_the_published_split_takes_the_first_rows_to_validate_the_next_to_train_and_the_next_unlabelled():
+    parts = published_split(50_000, n_train=1000)
+    assert {name: (rows[0], rows[-1], len(rows)) for name, rows in parts.items()} == {
+        "validation": (0, 4999, 5000),
+        "train": (5000, 5999, 1000),
+        "unlabeled": (6000, 10_999, 5000),
+    }
+
+
+def test_a_published_split_that_exceeds_the_set_says_what_it_needs():
+    with pytest.raises(InputError, match=r"need 50001 rows \(5000 validation \+ 40001 train \+ 5000 unlabeled\)"):
+        published_split(50_000, n_train=40_001)

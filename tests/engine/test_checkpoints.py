@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,14 @@ from nu_ensembles.methods import Nu, Standard
 
 N_STEPS = 12
 STOPS = [0, 5, 9, 12]
+
+
+@pytest.fixture(autouse=True)
+def interrupts_as_in_a_terminal() -> Iterator[None]:
+    """A process in the background may ignore SIGINT; here it raises, whoever started the tests."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 class PowerCutError(Exception):
@@ -163,6 +172,16 @@ def test_a_checkpoint_of_other_data_or_settings_is_refused(
     other = assembled(**{"method": Nu(0.1), **changed})
     with pytest.raises(InputError, match="belongs to other data or settings; use the same ones to resume it, or start"):
         other.train(n_steps, checkpoints=CheckpointFolder(tmp_path, resume=True))
+
+
+@pytest.mark.parametrize(("n_rows", "stops"), [(4, STOPS), (5, [0, 5, 12])])
+def test_a_checkpoint_of_other_evaluations_is_refused(assembled, tmp_path: Path, n_rows: int, stops: list[int]) -> None:
+    ready = assembled(Nu(0.1))
+    with pytest.raises(PowerCutError):
+        ready.train(N_STEPS, evaluate=evaluate(ready), checkpoints=Unreliable(tmp_path, 2))
+    other = Evaluate(np.asarray(ready.data.x[:n_rows]), stops)
+    with pytest.raises(InputError, match="belongs to other data or settings"):
+        ready.train(N_STEPS, evaluate=other, checkpoints=CheckpointFolder(tmp_path, resume=True))
 
 
 def test_a_checkpoint_is_not_overwritten_by_a_run_that_was_not_asked_to_resume(broken_off, tmp_path: Path) -> None:

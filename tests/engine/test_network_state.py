@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -14,8 +15,10 @@ from jax import Array
 from nu_ensembles import models
 from nu_ensembles.engine.checkpoints import CheckpointFolder
 from nu_ensembles.engine.predict import predict_lanes
+from nu_ensembles.engine.run import Run, block_rows
 from nu_ensembles.engine.train import Evaluate
-from nu_ensembles.methods import Nu
+from nu_ensembles.methods import Nu, Standard
+from nu_ensembles.models import Model
 
 MOMENTUM = 0.9
 
@@ -51,8 +54,6 @@ def test_batch_statistics_move_with_the_data_and_differ_between_members(ready, t
 
 
 def test_the_first_step_updates_the_statistics_by_the_batch_of_labelled_and_unlabelled_rows(ready) -> None:
-    from nu_ensembles.engine.run import Run, block_rows
-
     run = Run(ready.program, ready.lanes, ready.data)
     before = jax.tree.map(np.asarray, run.state.params)["params"]["Dense_0"]
     labelled, unlabelled = (np.asarray(rows)[:, 0] for rows in block_rows(ready.program, ready.lanes, ready.data, 0))
@@ -92,3 +93,44 @@ def test_the_statistics_survive_a_broken_run(ready, trained, tmp_path: Path) -> 
     resumed = ready.train(12, evaluate=Evaluate(x, [5, 9]), checkpoints=CheckpointFolder(tmp_path, resume=True))
     for one, other in ((resumed.params, trained.params), (resumed.model_state, trained.model_state)):
         jax.tree.map(np.testing.assert_array_equal, one, other)
+
+
+@pytest.fixture(scope="module")
+def recorded(assembled):
+    """Four steps of three members: the keys of network and augmentation, and the batches as the latter saw them."""
+    seen: dict[str, list[Any]] = {"network": [], "augmentation": [], "batches": []}
+
+    def record(use: str, key: Array) -> None:
+        jax.debug.callback(lambda words: seen[use].append(tuple(words.tolist())), jax.random.key_data(key))
+
+    def init(key: Array, x: Array) -> Array:
+        return jnp.zeros((x.shape[1], 3))
+
+    def apply(weights: Array, x: Array, *, key: Array | None, train: bool) -> Array:
+        if train and key is not None:
+            record("network", key)
+        return x @ weights
+
+    def augment(key: Array, x: Array) -> Array:
+        record("augmentation", key)
+        jax.debug.callback(lambda rows: seen["batches"].append(np.asarray(rows).tobytes()), x)
+        return x
+
+    ready = assembled(Standard(), model=Model(init, apply), augment=augment)
+    ready.train(4)
+    jax.effects_barrier()
+    return ready, seen
+
+
+def test_every_member_draws_anew_in_every_step_for_network_and_augmentation_apart(recorded) -> None:
+    _, seen = recorded
+    assert len(seen["network"]) == len(seen["augmentation"]) == 3 * 4
+    assert len(set(seen["network"] + seen["augmentation"])) == 2 * 3 * 4
+
+
+def test_every_step_takes_the_rows_of_its_number(recorded) -> None:
+    ready, seen = recorded
+    rows, _ = block_rows(ready.program, ready.lanes, ready.data, 0)
+    x = np.asarray(ready.data.x)
+    expected = [x[np.asarray(rows[member, step])].tobytes() for member in range(3) for step in range(4)]
+    assert sorted(seen["batches"]) == sorted(expected)

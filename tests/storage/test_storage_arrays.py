@@ -27,9 +27,7 @@ def test_every_type_and_shape_comes_back_the_same(tmp_path, dtype, shape):
     assert back.tobytes() == array.tobytes()
 
 
-@given(
-    arrays_of.arrays(np.float32, arrays_of.array_shapes(min_dims=0, max_dims=4), elements=st.floats(width=32))
-)
+@given(arrays_of.arrays(np.float32, arrays_of.array_shapes(min_dims=0, max_dims=4), elements=st.floats(width=32)))
 def test_floats_come_back_bit_for_bit_however_they_lie_in_memory(tmp_path_factory, array):
     path = tmp_path_factory.mktemp("arrays") / "a.safetensors"
     views = {"plain": array, "transposed": array.T, "reversed": array[..., ::-1] if array.ndim else array}
@@ -59,9 +57,7 @@ def test_the_checksum_is_that_of_the_file(tmp_path):
     assert sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-@pytest.mark.parametrize(
-    "array", [np.array(["text"]), np.array([None]), np.array([1j]), np.zeros(1, "i4,f4")]
-)
+@pytest.mark.parametrize("array", [np.array(["text"]), np.array([None]), np.array([1j]), np.zeros(1, "i4,f4")])
 def test_arrays_that_are_not_numbers_are_refused_by_name(tmp_path, array):
     with pytest.raises(InputError, match=r"The array 'names' of type .* cannot be saved"):
         save_arrays(tmp_path / "a.safetensors", {"names": array})
@@ -76,15 +72,11 @@ def test_any_flipped_byte_or_cut_is_found_by_the_checksum(tmp_path):
     damaged += [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in range(len(whole))]
     for content in damaged:
         path.write_bytes(content)
-        with pytest.raises(
-            DamagedFileError, match=r"a\.safetensors does not match its checksum: it was altered"
-        ):
+        with pytest.raises(DamagedFileError, match=r"a\.safetensors does not match its checksum: it was altered"):
             load_arrays(path, sha256)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"x" * 7, b"\x02" + b"\0" * 7 + b"[]", b"not a safetensors file at all"]
-)
+@pytest.mark.parametrize("content", [b"", b"x" * 7, b"\x02" + b"\0" * 7 + b"[]", b"not a safetensors file at all"])
 def test_without_a_checksum_the_form_is_still_checked(tmp_path, content):
     path = tmp_path / "a.safetensors"
     path.write_bytes(content)

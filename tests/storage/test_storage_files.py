@@ -41,9 +41,7 @@ def test_a_write_that_fails_keeps_the_old_file_and_cleans_up(tmp_path, monkeypat
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full_disk)
-    with pytest.raises(
-        InputError, match=r"log cannot be written \(No space left on device\): choose a place"
-    ):
+    with pytest.raises(InputError, match=r"log cannot be written \(No space left on device\): choose a place"):
         write_bytes(tmp_path / "log", b"new")
     assert (tmp_path / "log").read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["log"]
@@ -186,16 +184,12 @@ def test_a_new_folder_leaves_nothing_when_the_block_fails(tmp_path, stop):
 def test_an_existing_folder_or_file_is_refused_untouched(tmp_path):
     (tmp_path / "model").mkdir()
     with (
-        pytest.raises(
-            InputError, match=r"The folder .*model exists already: choose another folder or remove"
-        ),
+        pytest.raises(InputError, match=r"The folder .*model exists already: choose another folder or remove"),
         new_folder(tmp_path / "model"),
     ):
         pass
     (tmp_path / "out.csv").write_text("mine")
-    with pytest.raises(
-        InputError, match=r"The file .*out\.csv exists already: choose another file or remove"
-    ):
+    with pytest.raises(InputError, match=r"The file .*out\.csv exists already: choose another file or remove"):
         refuse_existing(tmp_path / "out.csv")
     assert refuse_existing(tmp_path / "absent") is None
     assert sorted(os.listdir(tmp_path)) == ["model", "out.csv"]

@@ -72,9 +72,7 @@ def test_names_that_contradict_each_other_are_found(order):
 
 def training_state(seed=0):
     params = {"dense": {"kernel": jnp.full((2, 3), 0.5), "bias": jnp.zeros(3, jnp.bfloat16)}}
-    optimiser = optax.chain(
-        optax.clip_by_global_norm(1.0), optax.inject_hyperparams(optax.adamw)(learning_rate=0.1)
-    )
+    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.inject_hyperparams(optax.adamw)(learning_rate=0.1))
     return {"params": params, "optimiser": optimiser.init(params), "key": jax.random.key(seed), "step": 7}
 
 
@@ -86,9 +84,7 @@ def test_an_optimiser_state_with_keys_survives_the_file(tmp_path):
     assert jax.tree.structure(back) == jax.tree.structure(state)
     assert back["step"] == 7
     assert jax.random.bits(back["key"]) == jax.random.bits(jax.random.key(3))
-    for found, expected in zip(
-        jax.tree.leaves(back["optimiser"]), jax.tree.leaves(state["optimiser"]), strict=True
-    ):
+    for found, expected in zip(jax.tree.leaves(back["optimiser"]), jax.tree.leaves(state["optimiser"]), strict=True):
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(found, expected)
 
@@ -117,7 +113,5 @@ def test_a_template_of_shapes_is_enough():
 )
 def test_a_tree_that_does_not_fit_its_template_says_where(saved, complaint):
     template = {"a": np.zeros(2, "f4"), "b": np.zeros((), "i4")}
-    with pytest.raises(
-        DamagedFileError, match=rf"The checkpoint x does not fit here \({complaint}\): use the"
-    ):
+    with pytest.raises(DamagedFileError, match=rf"The checkpoint x does not fit here \({complaint}\): use the"):
         unflatten_like(saved, template, "The checkpoint x")

@@ -55,9 +55,7 @@ def check_names(file: str, names: Sequence[str], options: ReadOptions, noun: str
 
 def not_numeric(file: str, column: str, evidence: str) -> InputError:
     """The error for a feature that is not made of numbers."""
-    return InputError(
-        f"The column {column!r} of {file} is not numeric ({evidence}): encode it as numbers, or drop it."
-    )
+    return InputError(f"The column {column!r} of {file} is not numeric ({evidence}): encode it as numbers, or drop it.")
 
 
 def empty_label(file: str, target: str, row: int) -> InputError:

@@ -36,9 +36,7 @@ def read_image_folder(folder: Path, options: ReadOptions) -> Table:
     if not files:
         raise InputError(f"{folder} holds no images: give a folder with {', '.join(IMAGE_ENDINGS)} files.")
     if not classes and options.target is not None:
-        raise InputError(
-            f"{folder} has no sub-folders, whose names would be the labels: put each class into its own."
-        )
+        raise InputError(f"{folder} has no sub-folders, whose names would be the labels: put each class into its own.")
     if classes and loose:
         raise InputError(
             f"{folder} holds images beside sub-folders ({loose[0].name} is one): move each into its class."

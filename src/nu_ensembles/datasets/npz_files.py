@@ -55,9 +55,7 @@ def _opened(path: Path) -> Iterator[NpzFile]:
         except _UNREADABLE as error:
             raise _damaged(path) from error
         if not isinstance(archive, NpzFile):
-            raise InputError(
-                f"{path} holds a single array: save it with numpy.savez(path, X=rows, y=labels)."
-            )
+            raise InputError(f"{path} holds a single array: save it with numpy.savez(path, X=rows, y=labels).")
         with archive:
             yield archive
 
@@ -78,15 +76,11 @@ def _rows_name(path: Path, names: Collection[str], taken: Collection[str | None]
     free = [name for name in names if name not in taken]
     named = [name for name in _ROWS if name in free]
     if not named and len(free) != 1:
-        raise InputError(
-            f"{path} has no array named X among {', '.join(map(repr, names))}: call the array of rows X."
-        )
+        raise InputError(f"{path} has no array named X among {', '.join(map(repr, names))}: call the array of rows X.")
     return named[0] if named else free[0]
 
 
-def _rows(
-    path: Path, name: str, X: np.ndarray, options: ReadOptions
-) -> tuple[np.ndarray, Literal["table", "images"]]:
+def _rows(path: Path, name: str, X: np.ndarray, options: ReadOptions) -> tuple[np.ndarray, Literal["table", "images"]]:
     """Tables as float `[N, F]`; images as `[N, H, W, C]` in their own type, grey ones with C = 1."""
     if X.dtype.kind not in "biuf":
         raise InputError(f"The array {name!r} of {path} has type {X.dtype}: give rows of numbers.")

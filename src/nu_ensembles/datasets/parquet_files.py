@@ -52,11 +52,7 @@ def _read_images(path: Path, data: Any, names: list[str], options: ReadOptions) 
     if len(names) > 1:
         raise InputError(f"{path} has several columns of images ({', '.join(names)}): drop all but one.")
     target = options.target
-    if (
-        target is None
-        and _HUB_LABEL in data.column_names
-        and _HUB_LABEL not in (*options.ignore, *options.drop)
-    ):
+    if target is None and _HUB_LABEL in data.column_names and _HUB_LABEL not in (*options.ignore, *options.drop):
         target = _HUB_LABEL
     cells = data.column(names[0]).to_pylist()
     files = [(f"row {row} of {path}", (cell or {}).get("bytes") or b"") for row, cell in enumerate(cells, 1)]

@@ -41,9 +41,7 @@ def write_predictions(
             "give an array [rows, classes]."
         )
     if row_names is not None and len(row_names) != len(probabilities):
-        raise InputError(
-            f"There are {len(row_names)} row names for {len(probabilities)} rows: give one for each."
-        )
+        raise InputError(f"There are {len(row_names)} row names for {len(probabilities)} rows: give one for each.")
     columns = {} if row_names is None else {"file": np.array(row_names, dtype=np.str_)}
     columns["prediction"] = labels[probabilities.argmax(axis=1)]
     columns["confidence"] = probabilities.max(axis=1)
@@ -85,9 +83,7 @@ def _npz(columns: dict[str, np.ndarray]) -> bytes:
 def _parquet(columns: dict[str, np.ndarray]) -> bytes:
     pa, pq = _pyarrow()
     file = io.BytesIO()
-    arrays = [
-        pa.array(column.tolist() if column.dtype.kind == "U" else column) for column in columns.values()
-    ]
+    arrays = [pa.array(column.tolist() if column.dtype.kind == "U" else column) for column in columns.values()]
     pq.write_table(pa.Table.from_arrays(arrays, names=list(columns)), file, write_page_checksum=True)
     return file.getvalue()
 

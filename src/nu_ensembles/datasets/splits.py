@@ -1,4 +1,4 @@
-"""Disjoint parts of a data set, drawn from a seed.
+"""Disjoint parts of a data set: drawn from a seed, or the rows that the paper took.
 
 Parts are drawn in the order in which they are named, so adding a part or changing a later one leaves the
 earlier ones as they were.
@@ -43,6 +43,29 @@ def split(
     return parts
 
 
+def published_split(
+    n_rows: int, n_train: int, *, n_validation: int = 5000, n_unlabeled: int = 5000
+) -> dict[str, np.ndarray]:
+    """The paper's parts of a training set: the first rows validate, the next train, the next are unlabelled.
+
+        rows = published_split(len(train_images), n_train=1000)
+
+    Args:
+      n_rows: number of rows in the training set.
+      n_train: labelled training rows.
+      n_validation: validation rows.
+      n_unlabeled: unlabelled rows.
+
+    Returns:
+      For `validation`, `train` and `unlabeled` the row numbers, int64 `[size]`, in order.
+    """
+    counts = _counts(n_rows, {"validation": n_validation, "train": n_train, "unlabeled": n_unlabeled})
+    ends = np.cumsum(list(counts.values()))
+    return {
+        name: np.arange(end - size, end, dtype=np.int64) for (name, size), end in zip(counts.items(), ends, strict=True)
+    }
+
+
 def _counts(n_rows: int, sizes: Mapping[str, int | None]) -> dict[str, int]:
     for name, size in sizes.items():
         if size is not None and (not isinstance(size, int | np.integer) or size < 0):
@@ -53,9 +76,7 @@ def _counts(n_rows: int, sizes: Mapping[str, int | None]) -> dict[str, int]:
     needed = sum(int(size) for size in sizes.values() if size is not None)
     if needed > n_rows:
         listed = " + ".join(f"{size} {name}" for name, size in sizes.items() if size is not None)
-        raise InputError(
-            f"The parts need {needed} rows ({listed}) but the data has {n_rows}: ask for smaller parts."
-        )
+        raise InputError(f"The parts need {needed} rows ({listed}) but the data has {n_rows}: ask for smaller parts.")
     return {name: n_rows - needed if size is None else int(size) for name, size in sizes.items()}
 
 

@@ -46,9 +46,7 @@ class ReadOptions:
             if isinstance(getattr(self, option), str):
                 raise InputError(f"{option} must be a list of column names, not {getattr(self, option)!r}.")
         size = self.image_size
-        if size is not None and (
-            len(size) != 2 or not all(isinstance(n, int | np.integer) and n > 0 for n in size)
-        ):
+        if size is not None and (len(size) != 2 or not all(isinstance(n, int | np.integer) and n > 0 for n in size)):
             raise InputError(f"image_size must be (height, width) in pixels, not {size!r}.")
         if self.channels not in (None, 1, 3):
             raise InputError(f"channels must be 1 (grey) or 3 (colour), not {self.channels!r}.")

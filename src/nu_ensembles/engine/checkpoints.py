@@ -129,8 +129,12 @@ class Checkpoint:
         return {at: [part for _, part in sorted(parts, key=lambda p: p[0])] for at, parts in found.items()}
 
 
-def fingerprint(program: Program, lanes: Lanes, data: TrainingData, n_steps: int, plan: Any) -> str:
-    """A hash of everything that decides the result: configuration, hyper-parameters, keys and data."""
+def fingerprint(
+    program: Program, lanes: Lanes, data: TrainingData, n_steps: int, plan: Any, evaluated: Any = None
+) -> str:
+    """A hash of everything that decides the result: configuration, hyper-parameters, keys, data, and what is
+    `evaluated` on the way, a tree of arrays.
+    """
     settings = (
         program.model.spec or program.model,
         program.batch_size,
@@ -145,7 +149,7 @@ def fingerprint(program: Program, lanes: Lanes, data: TrainingData, n_steps: int
     )
     digest = hashlib.sha256(lasting_repr(settings).encode())
     keyless = lanes._replace(key=jax.random.key_data(lanes.key))
-    for leaf in jax.tree.leaves((keyless, data)):
+    for leaf in jax.tree.leaves((keyless, data, evaluated)):
         array = np.ascontiguousarray(np.asarray(leaf))
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(array.reshape(-1).view(np.uint8).data)

@@ -66,8 +66,8 @@ def train(
     decision = choose_plan(plan, lanes.method, program, data, lanes.n_lanes)
     while True:
         try:
-            session = _Session(program, lanes, data, n_steps, decision, evaluate, checkpoints)
-            return session.train(verbose, description)
+            training = _Training(program, lanes, data, n_steps, decision, evaluate, checkpoints)
+            return training.train(verbose, description)
         except jax.errors.JaxRuntimeError as error:
             smaller = decision.lanes_at_once // 2
             if "RESOURCE_EXHAUSTED" not in str(error) or lanes.method.shape == "joint" or smaller < 1:
@@ -79,7 +79,7 @@ def train(
             decision = dataclasses.replace(decision, lanes_at_once=smaller)
 
 
-class _Session:
+class _Training:
     """One call of `train` under one plan."""
 
     def __init__(
@@ -107,7 +107,8 @@ class _Session:
         ]
         checkpoint = None
         if self.checkpoints is not None:
-            self.fingerprint = fingerprint(self.program, self.lanes, self.data, self.n_steps, self.plan)
+            evaluated = (self.evaluate.x, sorted(self.evaluate.at)) if self.evaluate else None
+            self.fingerprint = fingerprint(self.program, self.lanes, self.data, self.n_steps, self.plan, evaluated)
             checkpoint = self.checkpoints.load(self.fingerprint)
         total = len(groups) * self.n_steps
         done = 0

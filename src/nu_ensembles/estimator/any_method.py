@@ -288,6 +288,8 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     def _run_folder(self, seed: int) -> RunFolder | None:
         if self.run_folder is None:
+            if self.resume:
+                raise InputError("resume=True needs the run_folder of the run that is to go on.")
             return None
         where = ("run_folder", "resume", "checkpoint_seconds", "verbose")
         asked = {name: value for name, value in self.get_params(deep=False).items() if name not in where}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.inputs import check_whole
+from nu_ensembles.inputs import check_rows, check_whole
 from nu_ensembles.problem import Problem
 from nu_ensembles.tuning import Fold, stratified_folds
 
@@ -36,7 +36,9 @@ def separate_unlabeled(
         inside = np.zeros(len(y), bool)
     if inside.all():
         raise InputError(f"Every row is marked unlabelled (y == {unlabeled_label!r}); label some of them.")
-    return np.flatnonzero(~inside), X[inside] if U is None else np.concatenate([U, X[inside]])
+    if U is not None and len(U):
+        return np.flatnonzero(~inside), np.concatenate([check_rows(U, "X_unlabeled", X.shape[1:]), X[inside]])
+    return np.flatnonzero(~inside), X[inside]
 
 
 def wants_standardisation(standardize: bool | str, X: np.ndarray) -> bool:

@@ -1,4 +1,4 @@
-"""Scores, calibration, diversity and what to do with calibrated probabilities (DESIGN section 7)."""
+"""Scores, calibration, diversity and what to do with calibrated probabilities."""
 
 from nu_ensembles.metrics.abstention import Abstention
 from nu_ensembles.metrics.brier_terms import BrierDecomposition, brier_decomposition
@@ -14,6 +14,7 @@ from nu_ensembles.metrics.diversity import (
 from nu_ensembles.metrics.equal_mass import tace
 from nu_ensembles.metrics.evaluation import evaluate
 from nu_ensembles.metrics.labelling import labelling_scores, rank_for_labelling
+from nu_ensembles.metrics.out_of_distribution import ood_scores
 from nu_ensembles.metrics.scores import accuracy, brier, nll
 from nu_ensembles.metrics.selective import RiskCoverage, aurc, error_auroc, ood_auroc, risk_coverage
 from nu_ensembles.metrics.temperature import TemperatureScaling
@@ -37,6 +38,7 @@ __all__ = [
     "mutual_information",
     "nll",
     "ood_auroc",
+    "ood_scores",
     "pairwise_mutual_information",
     "rank_for_labelling",
     "risk_coverage",

@@ -154,8 +154,7 @@ def _writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            f"{path} cannot be written ({error.strerror}): "
-            "choose a place that exists, is writable and has room."
+            f"{path} cannot be written ({error.strerror}): choose a place that exists, is writable and has room."
         ) from error
 
 
@@ -192,9 +191,7 @@ def _json_bytes(obj: Any) -> bytes:
             return value.tolist()
         if isinstance(value, os.PathLike):
             return os.fspath(value)
-        raise InputError(
-            f"A value of type {type(value).__name__} cannot be saved as JSON: use numbers, text or lists."
-        )
+        raise InputError(f"A value of type {type(value).__name__} cannot be saved as JSON: use numbers, text or lists.")
 
     # Paths may hold undecodable bytes as lone surrogates; json.loads(bytes) reads them the same way.
     return json.dumps(obj, indent=2, ensure_ascii=False, default=plain).encode("utf-8", "surrogatepass")

@@ -84,9 +84,7 @@ def unflatten_like(flat: Mapping[str, np.ndarray], template: Any, what: str = "T
     for name in expected.keys() & flat.keys():
         want, found = _stored_form(expected[name]), flat[name]
         if (found.shape, found.dtype) != (want.shape, want.dtype):
-            problems.append(
-                f"{name!r} is {found.dtype}{list(found.shape)} instead of {want.dtype}{list(want.shape)}"
-            )
+            problems.append(f"{name!r} is {found.dtype}{list(found.shape)} instead of {want.dtype}{list(want.shape)}")
     if problems:
         more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
         raise DamagedFileError(
