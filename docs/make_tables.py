@@ -1,4 +1,4 @@
-"""Writes the documentation's measured tables from the files under results/.
+"""Writes the measured tables of the documentation and the README from the files under results/.
 
 python docs/make_tables.py
 """
@@ -10,8 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
+from nu_ensembles.studies.demo_result import DemoResult
+from nu_ensembles.studies.demo_table import markdown_table
+
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
+README = HERE.parent / "README.md"
+MARKS = ("<!-- demo table: made by docs/make_tables.py -->", "<!-- end of demo table -->")
 
 
 def auto_safety() -> str:
@@ -71,9 +76,29 @@ def step_time() -> str:
     return "\n".join(lines) + "\n"
 
 
+def demo() -> str:
+    """The demo's table and verdict, as the README shows them."""
+    result = DemoResult.from_dict(json.loads((RESULTS / "demo.json").read_text()), np.empty(0), np.empty(0))
+    versions = result.environment["versions"]
+    return (
+        f"Digits, {result.settings.n_labels} labels, {result.settings.n_unlabeled} unlabelled rows, "
+        f"{len(result.comparison.seeds)} splits, mean ± 95 % interval, from `{result.command}` "
+        f"({result.environment['system']}, jax {versions['jax']}):\n\n{markdown_table(result)}\n"
+        f"{' '.join(result.verdict)}\n"
+    )
+
+
+def readme() -> str:
+    """The README with the demo's table between its two marks."""
+    before, _, rest = README.read_text(encoding="utf-8").partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    return f"{before}{MARKS[0]}\n\n{demo()}\n{MARKS[1]}{after}"
+
+
 TABLES = {"auto-safety.md": auto_safety, "torch-loop.md": torch_loop, "step-time.md": step_time}
 
 
 if __name__ == "__main__":
     for name, table in TABLES.items():
         (HERE / "generated" / name).write_text(table(), encoding="utf-8")
+    README.write_text(readme(), encoding="utf-8")

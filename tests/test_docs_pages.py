@@ -42,3 +42,7 @@ def make_tables() -> types.ModuleType:
 @pytest.mark.parametrize("name", sorted(make_tables().TABLES))
 def test_a_measured_table_is_the_one_that_the_results_give(name: str) -> None:
     assert (DOCS / "generated" / name).read_text(encoding="utf-8") == make_tables().TABLES[name]()
+
+
+def test_the_readme_shows_the_results_of_the_demo() -> None:
+    assert (DOCS.parent / "README.md").read_text(encoding="utf-8") == make_tables().readme()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -65,7 +66,8 @@ def test_the_published_labels_are_those_of_seed_100(n_classes: int) -> None:
 
 def test_a_seed_is_a_number_of_any_kind_or_a_key_old_or_new() -> None:
     expected = np.asarray(nu.random_labels(7, 5, 3, 3))
-    for seed in (np.int64(7), np.uint8(7), jnp.int32(7), jax.random.key(7), jax.random.PRNGKey(7)):
+    seeds: list[Any] = [np.int64(7), np.uint8(7), jnp.int32(7), jax.random.key(7), jax.random.PRNGKey(7)]
+    for seed in seeds:
         assert (np.asarray(nu.random_labels(seed, 5, 3, 3)) == expected).all()
     assert (np.asarray(nu.random_labels(8, 5, 3, 3)) != expected).any()
 

@@ -18,7 +18,7 @@ class DamagedFileError(InputError):
 
 
 class NonFiniteLossError(ArithmeticError):
-    """A member's loss or parameters stopped being numbers; the last good state was kept."""
+    """A member's loss or gradient stopped being a number; its last good parameters were kept."""
 
 
 class MissingExtraError(ImportError):

@@ -91,11 +91,11 @@ def test_members_of_a_joint_method_act_on_each_other(assembled) -> None:
 def test_a_sequential_member_sees_the_earlier_members_probabilities_on_its_unlabelled_rows(assembled) -> None:
     SEEN.clear()
     ready = assembled(Imitator(), plan="auto")
-    compiled = many_steps._cache_size()  # pyright: ignore[reportFunctionMemberAccess]
+    compiled = many_steps._cache_size()  # pyright: ignore[reportAttributeAccessIssue]
     trained = ready.train(6)
     jax.effects_barrier()
     assert trained.plan.name == "sequential"
-    assert many_steps._cache_size() == compiled + 1  # pyright: ignore[reportFunctionMemberAccess]
+    assert many_steps._cache_size() == compiled + 1  # pyright: ignore[reportAttributeAccessIssue]
 
     u = np.asarray(ready.data.x_unlabeled)[:50]
     params = jax.tree.map(jnp.asarray, trained.params)

@@ -73,9 +73,9 @@ def test_member_after_member_gives_the_same_statistics_and_dropout(ready, traine
 
 def test_prediction_uses_the_statistics_and_drops_nothing(ready, trained) -> None:
     x = np.asarray(ready.data.x[:40])
-    variables = jax.tree.map(jnp.asarray, (trained.params, trained.model_state))
-    ((_, all_rows),) = predict_lanes(ready.program.model, "float32", *variables, x)
-    ((_, few_rows),) = predict_lanes(ready.program.model, "float32", *variables, x[:3])
+    params, state = jax.tree.map(jnp.asarray, (trained.params, trained.model_state))
+    ((_, all_rows),) = predict_lanes(ready.program.model, "float32", params, state, x)
+    ((_, few_rows),) = predict_lanes(ready.program.model, "float32", params, state, x[:3])
     np.testing.assert_allclose(all_rows[:, :3], few_rows, atol=1e-6)
 
 

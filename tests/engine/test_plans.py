@@ -130,11 +130,11 @@ def test_stopping_on_the_way_changes_no_bit_and_compiles_nothing(assembled, larg
 
     ready, n_steps = assembled(Nu(0.1)), BLOCK + 30
     straight = ready.train(n_steps)
-    compiled = many_steps._cache_size()  # pyright: ignore[reportFunctionMemberAccess]
+    compiled = many_steps._cache_size()  # pyright: ignore[reportAttributeAccessIssue]
     stops = [1, 7, BLOCK - 1, BLOCK, BLOCK + 3]
     stopping = ready.train(n_steps, evaluate=Evaluate(np.asarray(ready.data.x[:5]), stops))
     assert largest_difference(straight.params, stopping.params) == 0
-    assert many_steps._cache_size() == compiled  # pyright: ignore[reportFunctionMemberAccess]
+    assert many_steps._cache_size() == compiled  # pyright: ignore[reportAttributeAccessIssue]
     assert sorted(stopping.evaluations) == stops
 
 
@@ -143,8 +143,8 @@ def test_a_new_beta_rate_seed_and_number_of_rows_compile_nothing(assembled) -> N
 
     ready = assembled(Nu(0.1))
     ready.train(2)
-    compiled = many_steps._cache_size()  # pyright: ignore[reportFunctionMemberAccess]
+    compiled = many_steps._cache_size()  # pyright: ignore[reportAttributeAccessIssue]
     assembled(Nu(0.7), seed=5, learning_rate=0.5, weight_decay=0.0).train(3)
     fewer = ready.lanes._replace(n_rows=jnp.array([33, 40, 37], jnp.int32))
     Run(ready.program, fewer, ready.data).advance(2)
-    assert many_steps._cache_size() == compiled  # pyright: ignore[reportFunctionMemberAccess]
+    assert many_steps._cache_size() == compiled  # pyright: ignore[reportAttributeAccessIssue]

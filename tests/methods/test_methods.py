@@ -122,7 +122,7 @@ def test_a_new_beta_compiles_nothing() -> None:
 
     losses = [float(loss(Nu(beta))) for beta in (0.1, 0.2, 3.0)]
     assert losses == pytest.approx([np.log(2) + beta * np.log1p(np.exp(-1)) for beta in (0.1, 0.2, 3.0)])
-    assert loss._cache_size() == 1  # pyright: ignore[reportFunctionMemberAccess]
+    assert loss._cache_size() == 1  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_a_method_is_frozen() -> None:

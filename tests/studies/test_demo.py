@@ -51,7 +51,7 @@ def test_six_rows_are_scored_on_every_seed(result):
         "standard, last epoch",
         "standard, early-stopped",
         "standard + temperature",
-        "ν, β 0.003, last epoch",
+        "ν, β 0.0003, last epoch",
         "ν, auto",
     ]
     assert result.comparison.seeds == (3, 4)

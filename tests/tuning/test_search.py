@@ -107,8 +107,10 @@ def test_the_grid_is_extended_until_the_best_value_is_inside(monkeypatch: pytest
             return table([[[abs(beta - 0.3)] * 4] for beta in betas], betas)
 
     monkeypatch.setattr(sys.modules[SearchSettings.__module__], "_Trial", Fake)
-    arguments: Any = (None,) * 4
-    found = search_function(*arguments, SETTINGS, 40, 0, how=SearchSettings(betas=(0.03, 0.0, 0.01)))
+    nothing: Any = None
+    found = search_function(
+        nothing, nothing, nothing, nothing, SETTINGS, 40, 0, how=SearchSettings(betas=(0.03, 0.0, 0.01))
+    )
     assert asked == [[0.0, 0.01, 0.03], [0.1], [0.3], [1.0]]
     assert found.betas.tolist() == [0.0, 0.01, 0.03, 0.1, 0.3, 1.0]
     assert found.beta == 0.3
@@ -196,9 +198,9 @@ def test_candidate_zero_agrees_with_the_standard_ensemble_up_to_rounding(
 
 
 def test_all_candidates_are_one_compiled_program(found: SearchResult, problem: Problem, folds: list[Fold]) -> None:
-    compiled = many_steps._cache_size()  # pyright: ignore[reportFunctionMemberAccess]
+    compiled = many_steps._cache_size()  # pyright: ignore[reportAttributeAccessIssue]
     search(problem, folds, how=dataclasses.replace(HOW, betas=(0.0, 0.2, 0.7), n_stops=5))
-    assert many_steps._cache_size() == compiled  # pyright: ignore[reportFunctionMemberAccess]
+    assert many_steps._cache_size() == compiled  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_a_dropped_candidate_is_not_measured_any_more(
@@ -245,7 +247,8 @@ def test_a_group_of_lanes_shrinks_when_half_of_it_is_gone_and_goes_on_as_before(
     pools[0].keep(np.array([1, 4]))
     assert [indices.tolist() for indices, _ in pools[0].groups] == [[1, 4]]
     for pool in pools:
-        pool.advance(9, lambda n, loss: None)
+        pool.advance(9, lambda n, loss: done.append(n))
+    assert done[2:] == [4 * 2, 4 * 6]
     kept, whole = (pool.probabilities(np.array([1, 4])) for pool in pools)
     np.testing.assert_allclose(kept, whole, atol=1e-5)
     pools[0].keep(np.array([], int))

@@ -96,7 +96,7 @@ class Lanes(NamedTuple):
 class LaneState(NamedTuple):
     """What training changes; every leaf has a leading axis of lanes.
 
-    failed_at: int32 `[R]`, the step at which the lane's loss or parameters were first not finite, or -1.
+    failed_at: int32 `[R]`, the step at which the lane's loss or gradient was first not finite, or -1.
     """
 
     params: Any

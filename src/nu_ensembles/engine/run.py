@@ -174,7 +174,7 @@ class Run:
         """Trains up to a step number. `on_chunk(step, mean losses [R])` runs after every compiled call.
 
         Raises:
-          NonFiniteLossError: a lane's loss or parameters were not finite; its last good state is kept.
+          NonFiniteLossError: a lane's loss or gradient was not finite; its last good parameters are kept.
         """
         self._refuse_failures()  # a run that failed is not carried on as if it had not
         while self.step < to_step:

@@ -170,15 +170,14 @@ class _Training:
     def _evaluate(self, run: Run, group: np.ndarray, at: int) -> None:
         assert self.evaluate is not None
         parts = self.evaluations.setdefault(at, [])
-        if len(parts) == len(self.finished):  # not yet there from a checkpoint
-            batches = predict_lanes(
-                self.program.model,
-                self.program.dtype,
-                *run.variables,
-                self.evaluate.x,
-                lanes_at_once=1 if self.plan.on_host else None,
-            )
-            parts.append(np.concatenate([probabilities for _, probabilities in batches], axis=1)[: len(group)])
+        batches = predict_lanes(
+            self.program.model,
+            self.program.dtype,
+            *run.variables,
+            self.evaluate.x,
+            lanes_at_once=1 if self.plan.on_host else None,
+        )
+        parts.append(np.concatenate([probabilities for _, probabilities in batches], axis=1)[: len(group)])
         n_lanes_there = sum(len(part) for part in parts)
         if self.evaluate.then is not None and n_lanes_there == self.lanes.n_lanes and at not in self.reported:
             self.reported.add(at)

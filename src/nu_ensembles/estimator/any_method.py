@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -141,7 +141,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         X_unlabeled: Any = None,
         sample_weight: Any = None,
         validation: tuple[Any, Any] | None = None,
-    ) -> EnsembleClassifier:
+    ) -> Self:
         """Trains the ensemble.
 
         Args:
