@@ -44,6 +44,26 @@ def auto_safety() -> str:
     return "\n".join(lines) + "\n"
 
 
+def digits_map() -> str:
+    """What a fixed beta does on digits, by the length of training."""
+    found = json.loads((RESULTS / "digits-beta-map.json").read_text())
+    rows = [row for row in found["rows"] if row["rate"] == 3e-3 and row["unlabeled_batch"] == 32]
+    steps = (100, 200, 300, 600, 1000)
+    at = {(row["beta"], row["steps"]): row for row in rows}
+    lines = [f"| β | {' | '.join(f'{n} steps' for n in steps)} |", f"|---|{'---|' * len(steps)}"]
+    for beta in sorted({row["beta"] for row in rows}):
+        cells = [at[beta, n] for n in steps]
+        texts = [f"{row['ece']:.3f} / {row['nll']:.3f} / {100 * row['accuracy']:.1f}" for row in cells]
+        lines.append(f"| {beta:g} | {' | '.join(texts)} |")
+    versions, device = found["environment"]["versions"], found["environment"]["device"]
+    lines += [
+        "",
+        f"ECE / NLL / accuracy % on test rows, mean over {found['seeds']} splits, from `{found['command']}` on {device}, "
+        f"jax {versions['jax']}.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def torch_loop() -> str:
     """Ten members as one program against a PyTorch loop over members."""
     found = json.loads((RESULTS / "members-vs-torch-loop.json").read_text())
@@ -95,7 +115,12 @@ def readme() -> str:
     return f"{before}{MARKS[0]}\n\n{demo()}\n{MARKS[1]}{after}"
 
 
-TABLES = {"auto-safety.md": auto_safety, "torch-loop.md": torch_loop, "step-time.md": step_time}
+TABLES = {
+    "auto-safety.md": auto_safety,
+    "digits-map.md": digits_map,
+    "torch-loop.md": torch_loop,
+    "step-time.md": step_time,
+}
 
 
 if __name__ == "__main__":

@@ -61,9 +61,13 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
       verbose: 1 shows progress on a terminal.
 
     Attributes:
-      classes_, n_features_in_, ensemble_ (a `nu.Ensemble`), n_steps_, n_iter_ (passes), temperature_ (out of fold; nan
-      if nothing was held out), search_ (what was tried, or None), cv_results_ (columns of a table, or
-      None), verdict_ (one sentence).
+      ensemble_: the trained `nu.Ensemble`.
+      classes_: `[C]`, in the order of the probabilities.
+      n_steps_, n_iter_: how long it trained, in steps and in passes.
+      verdict_: what was chosen and what it gains, in one sentence.
+      cv_results_: the evidence, columns of a table; None if nothing was chosen.
+      search_: all that was tried; None if nothing was chosen.
+      temperature_: found out of fold; nan if nothing was held out.
     """
 
     def __init__(
