@@ -58,8 +58,8 @@ def digits_map() -> str:
     versions, device = found["environment"]["versions"], found["environment"]["device"]
     lines += [
         "",
-        f"ECE / NLL / accuracy % on test rows, mean over {found['seeds']} splits, from `{found['command']}` on {device}, "
-        f"jax {versions['jax']}.",
+        f"ECE / NLL / accuracy % on test rows, mean over {found['seeds']} splits, from `{found['command']}` on "
+        f"{device}, jax {versions['jax']}.",
     ]
     return "\n".join(lines) + "\n"
 
