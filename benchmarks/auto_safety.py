@@ -114,7 +114,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/auto-safety.json"))
     options = parser.parse_args()
     found = json.loads(options.out.read_text()) if options.out.exists() else {"runs": {}}
-    found |= {"command": "python benchmarks/auto_safety.py", "environment": environment()}
+    with_mnist = "--mnist FOLDER " if options.mnist else ""
+    command = f"python benchmarks/auto_safety.py {with_mnist}--seeds {options.seeds}"
+    found |= {"command": command, "environment": environment()}
     for name, load in settings(options.mnist):
         runs = found["runs"].setdefault(name, [])
         for seed in range(len(runs), options.seeds):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nu_ensembles.studies.demo_result import DemoResult
+from nu_ensembles.studies.demo_result import SETTING_PICKED, DemoResult
 from nu_ensembles.studies.demo_table import markdown_table
 
 HERE = Path(__file__).parent
@@ -104,7 +104,7 @@ def demo() -> str:
         f"Digits, {result.settings.n_labels} labels, {result.settings.n_unlabeled} unlabelled rows, "
         f"{len(result.comparison.seeds)} splits, mean ± 95 % interval, from `{result.command}` "
         f"({result.environment['system']}, jax {versions['jax']}):\n\n{markdown_table(result)}\n"
-        f"{' '.join(result.verdict)}\n"
+        f"{' '.join(result.verdict)}\n\n{SETTING_PICKED}\n"
     )
 
 

@@ -10,7 +10,7 @@ from nu_ensembles.report.heatmap import nll_heat_map
 from nu_ensembles.report.page import Cell, Column, Gallery, HowItWasRun, Page, Paragraph, Picture, Section, Table
 from nu_ensembles.report.svg import new_axes
 from nu_ensembles.studies.comparison import METRICS, Comparison, Interval, Metric
-from nu_ensembles.studies.demo_result import DemoResult
+from nu_ensembles.studies.demo_result import SETTING_PICKED, DemoResult, DemoSettings
 
 # Whose reliability is drawn.
 DRAWN = ("standard_last", "standard_early", "nu_fixed", "nu_auto")
@@ -31,11 +31,12 @@ def demo_page(result: DemoResult) -> Page:
         f"{settings.last_step} steps; early stopping, temperature and ν (auto) are chosen on the labelled images "
         "alone, out of fold."
     )
+    picked = [Paragraph(SETTING_PICKED)] if settings == DemoSettings() else []
     return Page(
         title="ν-ensembles on handwritten digits",
         lead=result.verdict,
         sections=[
-            Section("What was compared", [Paragraph(about), scores_table(result.comparison)]),
+            Section("What was compared", [Paragraph(about), scores_table(result.comparison), *picked]),
             Section("Gains over the early-stopped standard ensemble", _gains(result)),
             Section("Are the probabilities right?", _reliability(result)),
             Section("How β and the training length were chosen", _search(result)),
