@@ -23,6 +23,8 @@ from nu_ensembles.models import Model, join_variables, split_variables
 
 # Every use of a lane's key folds in its own number, so that no two draws share one.
 ORDER, UNLABELED_ORDER, INITIALISATION, STEP = range(4)
+# Folded into a batch's key for the method's own draws; the two keys before it are augmentation's.
+METHOD = 2
 
 
 def lane_key(key: Array, use: int | Array) -> Array:
@@ -97,16 +99,17 @@ def make_batch(
     """One lane's batch: gathered from the resident data, scaled, augmented."""
     x = network_inputs(data.x[rows], program.dtype)
     keys = jax.random.split(key)
+    method_key = jax.random.fold_in(key, METHOD)
     if program.augment is not None:
         x = program.augment(keys[0], x)
     if unlabeled_rows is None or data.x_unlabeled is None:
-        return Batch(x, data.y[rows], data.weight[rows])
+        return Batch(x, data.y[rows], data.weight[rows], key=method_key)
     u = network_inputs(data.x_unlabeled[unlabeled_rows], program.dtype)
     if program.augment_unlabeled is not None:
         u = program.augment_unlabeled(keys[1], u)
     labels = None if data.targets is None else data.targets[member, unlabeled_rows]
     previous = None if data.previous is None else data.previous[:, unlabeled_rows]
-    return Batch(x, data.y[rows], data.weight[rows], u, labels, previous, data.n_previous)
+    return Batch(x, data.y[rows], data.weight[rows], u, labels, previous, data.n_previous, method_key)
 
 
 def losses_and_gradients(

@@ -7,11 +7,12 @@ from typing import Any
 
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.methods.nu import LabelScheme, Nu
-from nu_ensembles.methods.protocol import Batch, Forward, Method, hyper_parameters, method
+from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, hyper_parameters, method
 from nu_ensembles.methods.standard import Standard
 
 __all__ = [
     "METHODS",
+    "BaseMethod",
     "Batch",
     "Forward",
     "LabelScheme",

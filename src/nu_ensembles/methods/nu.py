@@ -18,14 +18,14 @@ from jax import Array
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.labels import random_labels
 from nu_ensembles.methods.losses import cross_entropy, uniform_cross_entropy
-from nu_ensembles.methods.protocol import Batch, Forward, Method, Shape, method
+from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, Shape, method
 from nu_ensembles.methods.standard import Standard
 
 LabelScheme = Literal["without_replacement", "with_replacement", "shared", "uniform"]
 
 
 @method("beta")
-class Nu:
+class Nu(BaseMethod):
     """A nu-ensemble.
 
     Attributes:

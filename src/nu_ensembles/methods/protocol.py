@@ -25,6 +25,7 @@ class Batch(NamedTuple):
     y_unlabeled: int `[B']`, the labels that `unlabeled_targets` gave to this member, or None.
     previous: `[K, B', C]`, probabilities of the earlier members on `x_unlabeled` (sequential methods), of which
       the first `n_previous` are filled in.
+    key: the step's own PRNG key, for methods that draw (mixup); under a joint method one key per member.
     """
 
     x: Array
@@ -34,6 +35,7 @@ class Batch(NamedTuple):
     y_unlabeled: Array | None = None
     previous: Array | None = None
     n_previous: Array | None = None
+    key: Array | None = None
 
 
 class Forward(Protocol):
@@ -62,6 +64,16 @@ class Method(Protocol):
     def loss(self, forward: Forward, batch: Batch) -> Array:
         """What the member minimises (a joint method: what all minimise together); a scalar."""
         ...
+
+
+class BaseMethod:
+    """What most methods have in common: the program is their own, and unlabelled points get no labels."""
+
+    def effective(self) -> Method:
+        return self  # pyright: ignore[reportReturnType]  # name, shape and loss are the subclass's
+
+    def unlabeled_targets(self, key: Array, n_points: int, n_classes: int, n_members: int) -> Array | None:
+        return None
 
 
 M = TypeVar("M", bound=type)

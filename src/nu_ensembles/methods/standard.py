@@ -13,22 +13,16 @@ from typing import ClassVar
 from jax import Array
 
 from nu_ensembles.methods.losses import cross_entropy
-from nu_ensembles.methods.protocol import Batch, Forward, Shape, method
+from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Shape, method
 
 
 @method()
-class Standard:
+class Standard(BaseMethod):
     """A standard deep ensemble. Accepts unlabelled data and uses it for the scaling of the inputs only."""
 
     name: ClassVar[str] = "standard"
     shape: ClassVar[Shape] = "independent"
     uses_unlabeled: ClassVar[bool] = False
-
-    def effective(self) -> Standard:
-        return self
-
-    def unlabeled_targets(self, key: Array, n_points: int, n_classes: int, n_members: int) -> None:
-        return None
 
     def loss(self, forward: Forward, batch: Batch) -> Array:
         (logits,) = forward(batch.x)
