@@ -1,30 +1,51 @@
-"""Draws the contact sheet of docs/corruptions.md from the images that the tests carry, and writes its table of speeds.
+"""Draws the pictures of docs/corruptions.md from the images that the tests carry, and writes its tables.
 
 python docs/make_corruptions_page.py
 """
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 from nu_ensembles.corruptions import EXTRA_NAMES, NAMES, corrupt
+from nu_ensembles.corruptions.frost_texture import N_TEXTURES, texture
+from nu_ensembles.corruptions.severities import SEVERITIES
+from nu_ensembles.corruptions.weather import frost as lay_frost
 from nu_ensembles.report.contact_sheet import contact_sheet
 from nu_ensembles.report.svg import png_bytes
 
 HERE = Path(__file__).parent
 GOLDEN = HERE.parent / "tests" / "golden" / "corruptions"
 SPEED = HERE.parent / "results" / "corruption-speed.json"
+SEEDS = HERE.parent / "results" / "corruption-seeds.json"
 # A truck of the CIFAR-10 test set.
 SHOWN = (14,)
+# An airplane on an even ground, on which the ice can be seen.
+FROZEN = 3
 
 
 def sheet() -> bytes:
     """All corruptions at all severities of one image."""
     images = np.load(GOLDEN / "clean.npz")["images"][list(SHOWN)]
     return png_bytes(contact_sheet(images), dots_per_inch=110)
+
+
+def frozen() -> np.ndarray:
+    """The five textures, and one image under a piece of each, at severities 2 and 5: uint8 `[H, W, 3]`."""
+    image = np.load(GOLDEN / "clean.npz")["images"][[FROZEN] * N_TEXTURES]
+    which, corner = np.arange(N_TEXTURES), np.full(N_TEXTURES, 40)
+    pieces = [np.stack([texture(n)[:128, :128] for n in which]).astype(np.uint8)]
+    for severity in (2, 5):
+        small = lay_frost(image, which, corner, corner, *SEVERITIES["frost"][severity - 1])
+        pieces.append(small.repeat(4, axis=1).repeat(4, axis=2))
+    margin = ((0, 0), (0, 4), (0, 4), (0, 0))
+    rows = [np.concatenate(list(np.pad(row, margin, constant_values=255)), axis=1) for row in pieces]
+    return np.concatenate(rows)
 
 
 def frost() -> str:
@@ -42,6 +63,25 @@ def frost() -> str:
     return "\n".join(lines) + "\n"
 
 
+def seeds() -> str:
+    """How far the two published sets of draws lie from the mean of our seeds, in standard deviations."""
+    found = json.loads(SEEDS.read_text())
+    lines = ["| corruption | z of the two published sets, by severity |", "|---|---|"]
+    for name in dict.fromkeys(row["name"] for row in found["rows"]):
+        rows = [row for row in found["rows"] if row["name"] == name]
+        cells = [f"{row['severity']}: {row['z'][0]:+.1f}, {row['z'][1]:+.1f}" for row in rows]
+        lines.append(f"| {name} | {'; '.join(cells)} |")
+    summary = found["summary"]
+    lines += [
+        "",
+        f"{summary['n']} values of z: mean {summary['mean_z']:+.2f}, standard deviation {summary['sd_z']:.2f}, "
+        f"{summary['beyond_2']} beyond ±2, the largest {summary['largest_z']:.2f}; Kolmogorov–Smirnov test against "
+        f"Student's t with {found['seeds'] - 1} degrees of freedom: p = {summary['kolmogorov_smirnov_p']:.2f}. "
+        f"{found['seeds']} seeds of ours, {found['images']} images. Measured by `{found['command']}`.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def speed() -> str:
     """Images a second of each corruption."""
     found = json.loads(SPEED.read_text())
@@ -51,15 +91,25 @@ def speed() -> str:
         lines.append(f"| {name}{extra} | {found['images_per_second'][name]:,.0f} |")
     lines += [
         "",
-        f"32×32 colour images, one process, mean over severities. {found['images']:,} images in all 75 ways took "
-        f"{found['all_75_measured_s']:.0f} s in {found['processes']} processes on a machine of {found['cores']} cores "
-        f"whose load average was {found['load_average']:.1f}; for 10,000 images that makes {found['all_75_s']:.0f} s. "
+        "32×32 colour images, one process, mean over severities. "
+        f"{found['all_75_images']:,} images in all 75 ways took {found['all_75_measured_s']:.0f} s in "
+        f"{found['processes']} processes on a machine of {found['cores']} cores whose load average was "
+        f"{found['load_average']:.1f} in the end, other work included. "
         f"Measured by `{found['command']}`.",
     ]
     return "\n".join(lines) + "\n"
 
 
+def png(pixels: np.ndarray) -> bytes:
+    """An image as a PNG file."""
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG", optimize=True)
+    return file.getvalue()
+
+
 if __name__ == "__main__":
     (HERE / "images" / "corruptions.png").write_bytes(sheet())
+    (HERE / "images" / "frost.png").write_bytes(png(frozen()))
     (HERE / "generated" / "corruption-frost.md").write_text(frost(), encoding="utf-8")
+    (HERE / "generated" / "corruption-seeds.md").write_text(seeds(), encoding="utf-8")
     (HERE / "generated" / "corruption-speed.md").write_text(speed(), encoding="utf-8")

@@ -9,6 +9,7 @@ from nu_ensembles.corruptions.drops import chamfer_distance, edges, equalise
 from nu_ensembles.corruptions.filters import correlate, disk_kernel, mirror, motion, zoom, zoom_matrix
 from nu_ensembles.corruptions.frost_texture import N_TEXTURES, TEXTURE_SIZE, crop_of, texture
 from nu_ensembles.corruptions.hsv import from_hsv, to_hsv
+from nu_ensembles.corruptions.levels import grey, to_unit
 from nu_ensembles.corruptions.plasma import draw_plasma, map_size, plasma
 
 
@@ -48,6 +49,12 @@ def test_hue_saturation_and_value_come_back_as_the_same_colours() -> None:
     np.testing.assert_allclose(from_hsv(*to_hsv(colours), 3), colours, atol=1e-12)
     hue, saturation, value = to_hsv(np.array([0.0, 1.0, 0.0]).reshape(1, 1, 1, 3))
     assert (hue.item(), saturation.item(), value.item()) == (pytest.approx(1 / 3), 1.0, 1.0)
+
+
+def test_luminance_in_float32_adds_red_last_as_the_published_levels_of_snow_need() -> None:
+    pixel = np.array([2, 100, 50], np.uint8).reshape(1, 1, 1, 3)
+    # Red first would give 0.25489414.
+    assert grey(to_unit(pixel, np.float32)).item() == np.float32(0.2548941)
 
 
 def test_plasma_fills_the_unit_interval_and_covers_any_length() -> None:

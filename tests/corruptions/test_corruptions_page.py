@@ -36,6 +36,19 @@ def test_the_table_of_speeds_is_the_one_that_the_results_give(page: types.Module
     assert (DOCS / "generated" / "corruption-speed.md").read_text("utf-8") == page.speed()
 
 
+def test_the_table_of_seeds_is_the_one_that_the_results_give(page: types.ModuleType) -> None:
+    assert (DOCS / "generated" / "corruption-seeds.md").read_text("utf-8") == page.seeds()
+
+
+def test_the_picture_of_frost_is_small_and_shows_the_colours_of_the_textures(page: types.ModuleType) -> None:
+    file = DOCS / "images" / "frost.png"
+    assert file.stat().st_size < 300_000
+    with Image.open(file) as picture:
+        drawn = np.asarray(picture.convert("RGB"))
+    # In the mean, because Pillow may draw a line differently in another version.
+    assert drawn.mean(axis=(0, 1)) == pytest.approx(page.frozen().mean(axis=(0, 1)), abs=3)
+
+
 def test_the_table_of_frost_says_what_the_code_does(page: types.ModuleType) -> None:
     def numbers(text: str) -> list[float]:
         return [float(each) for each in re.findall(r"\d+\.\d+", text)]

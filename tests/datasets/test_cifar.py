@@ -15,6 +15,7 @@ import pytest
 from nu_ensembles.datasets import cifar, cifar_cache, load_cifar10, load_cifar100
 from nu_ensembles.datasets.cifar_sources import CifarSource
 from nu_ensembles.errors import DamagedFileError, InputError
+from nu_ensembles.storage import load_arrays
 
 
 def _fixture() -> ModuleType:
@@ -98,15 +99,40 @@ def test_a_second_load_maps_the_cache_file_and_reads_no_source(
     assert cifar_cache.mapped(file).keys() == {"train_images", "train_labels", "test_images", "test_labels"}
 
 
-@pytest.mark.parametrize("damage", [lambda raw: raw[:-100], lambda raw: b"", lambda raw: b"\xff" * len(raw)])
-def test_a_damaged_cache_file_is_made_again(damage: Callable, tmp_path: Path, own_cache: Path) -> None:
+def flipped(raw: bytes, place: int) -> bytes:
+    return raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "cut off": lambda raw: raw[:-100],
+    "longer": lambda raw: raw + b"\0",
+    "empty": lambda raw: b"",
+    "overwritten": lambda raw: b"\xff" * len(raw),
+    "a bit of the header's length": lambda raw: flipped(raw, 0),
+    "a bit of a shape": lambda raw: flipped(raw, raw.index(b"[15,32,32,3]") + 2),
+    "a bit of the checksum": lambda raw: flipped(raw, raw.index(b"crc32") + 10),
+    "a bit of an image": lambda raw: flipped(raw, len(raw) // 2),
+    "the last bit": lambda raw: flipped(raw, len(raw) - 1),
+    "another file of the same form": lambda raw: raw.replace(b"crc32", b"crc31"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_cache_file_is_made_again(damage: str, tmp_path: Path, own_cache: Path) -> None:
     small.write_npz(small.SMALL10, tmp_path)
     load(small.SMALL10.source, tmp_path)
     (file,) = own_cache.rglob("*.safetensors")
     whole = file.read_bytes()
-    file.write_bytes(damage(whole))
+    file.write_bytes(DAMAGES[damage](whole))
     np.testing.assert_array_equal(load(small.SMALL10.source, tmp_path).test_images, small.SMALL10.part("test")[0])
     assert file.read_bytes() == whole
+
+
+def test_the_cache_file_is_an_ordinary_safetensors_file(tmp_path: Path, own_cache: Path) -> None:
+    small.write_npz(small.SMALL10, tmp_path)
+    load(small.SMALL10.source, tmp_path)
+    (file,) = own_cache.rglob("*.safetensors")
+    np.testing.assert_array_equal(load_arrays(file, None)["train_images"], small.SMALL10.part("train")[0])
 
 
 def test_a_changed_source_is_decoded_anew(tmp_path: Path) -> None:

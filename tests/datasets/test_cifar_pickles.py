@@ -12,13 +12,13 @@ import pytest
 from nu_ensembles.datasets.cifar_pickles import read_pickle
 from nu_ensembles.errors import DamagedFileError, InputError
 
-# The first two images of a batch as Python 2 with an old NumPy wrote them: protocol 2, texts as bytes.
+# Two images of three bytes, written by CPython 2.7.18 with NumPy 1.16.6: protocol 2, texts as bytes.
 PYTHON_2 = (
     b"\x80\x02}q\x01(U\x0bbatch_labelq\x02U\x05batchq\x03U\x06labelsq\x04]q\x05(K\x06K\te"
     b"U\x04dataq\x06cnumpy.core.multiarray\n_reconstruct\nq\x07cnumpy\nndarray\nq\x08K\x00\x85U\x01b\x87Rq\t"
     b"(K\x01K\x02K\x03\x86cnumpy\ndtype\nq\nU\x02u1K\x00K\x01\x87Rq\x0b"
     b"(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89U\x06\x00\x01\x02\x03\x04\xfftb"
-    b"U\tfilenamesq\x0c]q\r(U\x05a.pngU\x05b.pngeu."
+    b"U\tfilenamesq\x0c]q\r(U\x05a.pngq\x0eU\x05b.pngq\x0feu."
 )
 
 
