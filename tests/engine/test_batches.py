@@ -11,7 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nu_ensembles.engine import blocks
 from nu_ensembles.engine.batches import batch_rows, padded_size, row_order
+from nu_ensembles.engine.blocks import LastingOrders, block_of
+from nu_ensembles.methods import Standard
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -94,3 +97,28 @@ def test_a_row_that_draws_the_largest_number_still_comes_before_the_padding(
 )
 def test_sets_are_padded_to_powers_of_two_until_that_costs_too_much_memory(n_rows: int, padded: int) -> None:
     assert padded_size(n_rows) == padded
+
+
+def test_the_orders_of_large_sets_are_drawn_once_a_pass_and_give_the_same_rows(
+    assembled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Blocks of two steps, passes of at least four: 40 labelled rows are a large set of batches of 8.
+    monkeypatch.setattr(blocks, "BLOCK", 2)
+    ready = assembled(Standard())
+    lanes = ready.lanes._replace(n_rows=jnp.array([32, 40, 35], jnp.int32))
+    lasting, n_draws = LastingOrders(), 0
+    draw = blocks.lane_orders
+
+    def counted(*arguments):
+        nonlocal n_draws
+        n_draws += 1
+        return draw(*arguments)
+
+    monkeypatch.setattr(blocks, "lane_orders", counted)
+    with jax.disable_jit():  # or programs of blocks of two would be left to other tests
+        for number in (0, 1, 2, 3, 1):
+            kept = block_of(ready.program, lanes, ready.data, number, lasting)
+            fresh = block_of(ready.program, lanes, ready.data, number)
+            np.testing.assert_array_equal(kept.rows, fresh.rows)
+    # Block 2 begins with row 32, the first lane's second pass, block 3 with row 48, everybody's; then all goes back.
+    assert n_draws == 4

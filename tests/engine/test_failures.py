@@ -11,7 +11,9 @@ import pytest
 
 from nu_ensembles.engine import train as engine_train
 from nu_ensembles.engine.checkpoints import CheckpointFolder
-from nu_ensembles.engine.run import Run, block_rows
+from nu_ensembles.engine.program import LaneState
+from nu_ensembles.engine.run import Run, block_of
+from nu_ensembles.engine.step import sound
 from nu_ensembles.errors import NonFiniteLossError
 from nu_ensembles.methods import Nu
 
@@ -25,7 +27,7 @@ def poisoned(assembled):
     ready = assembled(Nu(0.1))
     lanes = ready.lanes._replace(n_rows=jnp.array([39, 40, 39], jnp.int32))
     data = ready.data._replace(weight=ready.data.weight.at[POISONED_ROW].set(jnp.inf))
-    drawn, _ = block_rows(ready.program, lanes, data, 0)
+    drawn = block_of(ready.program, lanes, data, 0).rows
     step = int(np.argmax((np.asarray(drawn[1]) == POISONED_ROW).any(axis=1)))
     assert 0 < step < N_STEPS
     return ready, lanes, data, step
@@ -80,6 +82,50 @@ def test_a_rate_that_overflows_leaves_finite_parameters(assembled) -> None:
     with pytest.raises(NonFiniteLossError, match="member 0 was not finite at step 1"):
         run.advance(5)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(run.state.params))
+
+
+def spoil(run: Run, lane: int, **moment: float) -> None:
+    """Puts a number into all of a lane's first or second moments (mu, nu), which no step looks at."""
+    adam, *others = run.state.optimiser_state
+    for name, value in moment.items():
+        spoilt = jax.tree.map(lambda leaf, value=value: leaf.at[lane].set(value), getattr(adam, name))
+        adam = adam._replace(**{name: spoilt})
+    run.state = run.state._replace(optimiser_state=(adam, *others))
+
+
+def test_what_a_step_does_not_look_at_is_found_after_the_compiled_call(assembled) -> None:
+    ready = assembled(Nu(0.1))
+    run = Run(ready.program, ready.lanes, ready.data)
+    run.advance(3)
+    spoil(run, lane=2, nu=jnp.inf)  # from now on its parameters stand still, and its losses look healthy
+    failed_when_saved = []
+    with pytest.raises(
+        NonFiniteLossError,
+        match=r"optimiser's state of member 2 was not finite somewhere in steps 3 to 9; .* learning rate \(now 0\.01\)",
+    ):
+        run.advance(10, lambda step, losses: failed_when_saved.append(run.state.failed_at.tolist()))
+    # A checkpoint that is written then knows of it, and the run is not carried on.
+    assert failed_when_saved == [[-1, -1, 9]]
+    with pytest.raises(NonFiniteLossError, match="member 2 was not finite at step 9"):
+        run.advance(10)
+
+
+def test_the_loop_on_the_host_looks_at_everything_too(assembled) -> None:
+    ready = assembled(Nu(0.1))
+    run = Run(ready.program, ready.lanes, ready.data, on_host=True)
+    spoil(run, lane=0, mu=jnp.nan)
+    with pytest.raises(NonFiniteLossError, match="state of member 0 was not finite somewhere in steps 0 to 1"):
+        run.advance(2)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(run.state.params))
+
+
+def test_an_optimiser_that_the_user_brings_may_hold_infinities_but_no_nan() -> None:
+    lanes = jnp.zeros((2, 3))
+    state = LaneState({"w": lanes}, (), {"best": jnp.array([jnp.inf, jnp.nan])}, jnp.array([-1, -1]))
+    assert sound(state, custom=True).tolist() == [True, False]
+    assert sound(state, custom=False).tolist() == [False, False]
+    overflown = state._replace(params={"w": lanes.at[0, 1].set(-jnp.inf)}, optimiser_state={"n": jnp.array([1, 2])})
+    assert sound(overflown, custom=True).tolist() == [False, True]
 
 
 class _SmallDevice(Run):

@@ -15,7 +15,7 @@ from jax import Array
 from nu_ensembles import models
 from nu_ensembles.engine.checkpoints import CheckpointFolder
 from nu_ensembles.engine.predict import predict_lanes
-from nu_ensembles.engine.run import Run, block_rows
+from nu_ensembles.engine.run import Run, block_of
 from nu_ensembles.engine.train import Evaluate
 from nu_ensembles.methods import Nu, Standard
 from nu_ensembles.models import Model
@@ -56,7 +56,8 @@ def test_batch_statistics_move_with_the_data_and_differ_between_members(ready, t
 def test_the_first_step_updates_the_statistics_by_the_batch_of_labelled_and_unlabelled_rows(ready) -> None:
     run = Run(ready.program, ready.lanes, ready.data)
     before = jax.tree.map(np.asarray, run.state.params)["params"]["Dense_0"]
-    labelled, unlabelled = (np.asarray(rows)[:, 0] for rows in block_rows(ready.program, ready.lanes, ready.data, 0))
+    block = block_of(ready.program, ready.lanes, ready.data, 0)
+    labelled, unlabelled = (np.asarray(rows)[:, 0] for rows in (block.rows, block.unlabeled_rows))
     run.advance(1)
     found = np.asarray(run.state.model_state["batch_stats"]["BatchNorm_0"]["mean"])
     for member in range(3):
@@ -130,7 +131,7 @@ def test_every_member_draws_anew_in_every_step_for_network_and_augmentation_apar
 
 def test_every_step_takes_the_rows_of_its_number(recorded) -> None:
     ready, seen = recorded
-    rows, _ = block_rows(ready.program, ready.lanes, ready.data, 0)
+    rows = block_of(ready.program, ready.lanes, ready.data, 0).rows
     x = np.asarray(ready.data.x)
     expected = [x[np.asarray(rows[member, step])].tobytes() for member in range(3) for step in range(4)]
     assert sorted(seen["batches"]) == sorted(expected)

@@ -49,6 +49,22 @@ def test_the_last_layer_applied_to_the_features_gives_the_logits(model: Model, n
     )
 
 
+@pytest.mark.parametrize("model", [models.mlp(3, dropout=0.5), models.lenet(3)], ids=["mlp with dropout", "lenet"])
+def test_one_pass_gives_the_logits_and_the_features_of_two(model: Model) -> None:
+    x = jax.random.uniform(jax.random.key(1), (2, 8, 8, 1))
+
+    @jax.jit
+    def both_ways(variables: Any) -> tuple[Any, Any]:
+        assert model.features is not None
+        assert model.apply_with_features is not None
+        options = {"key": jax.random.key(2), "train": True}
+        one = model.apply_with_features(variables, x, **options)
+        return one, (model.apply(variables, x, **options), model.features(variables, x, **options))
+
+    one, two = both_ways(trained(model, x))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), one, two)
+
+
 def test_an_mlp_without_hidden_layers_is_a_linear_map() -> None:
     model = models.mlp(3, hidden=())
     x = jnp.arange(8.0).reshape(2, 4)
@@ -122,7 +138,7 @@ def test_float64_holds_from_the_parameters_to_the_logits() -> None:
     assert {leaf.dtype for leaf in jax.tree.leaves((variables, logits))} == {jnp.dtype("float64")}
 
 
-@pytest.mark.parametrize(("name", "n_convolutions"), [("mlp", 0), ("lenet", 2), ("wrn-22-4", 1 + 18 + 3)])
+@pytest.mark.parametrize(("name", "n_convolutions"), [("mlp", 0), ("lenet", 2), ("wrn-22-4", 2 + 18 + 3)])
 def test_every_convolution_goes_through_the_one_function(
     name: str, n_convolutions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

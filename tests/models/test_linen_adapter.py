@@ -70,6 +70,10 @@ class Counting(nn.Module):
     def features(self, x: Array, train: bool) -> Array:
         return self(x, train)[:, :2]
 
+    def both(self, x: Array, train: bool) -> tuple[Array, Array]:
+        logits = self(x, train)
+        return logits, logits[:, :2]
+
 
 def test_all_collections_but_params_are_updated_in_training() -> None:
     model = from_linen(Counting(), rng_streams=("dropout", "noise"))
@@ -86,6 +90,17 @@ def test_features_of_a_module_with_state_are_an_array_alone() -> None:
     model = from_linen(Counting(), rng_streams=("noise",), features_method="features")
     assert model.features is not None
     assert model.features(model.init(KEY, X), X, key=KEY, train=True).shape == (4, 2)
+
+
+def test_a_method_for_both_gives_what_apply_gives_and_the_features() -> None:
+    model = from_linen(Counting(), rng_streams=("noise",), features_method="features", both_method="both")
+    assert model.apply_with_features is not None
+    variables = model.init(KEY, X)
+    (logits, state), features = model.apply_with_features(variables, X, key=KEY, train=True)
+    expected, expected_state = model.apply(variables, X, key=KEY, train=True)
+    np.testing.assert_array_equal(logits, expected)
+    np.testing.assert_array_equal(features, expected[:, :2])
+    assert state["counters"]["calls"] == expected_state["counters"]["calls"] == 1
 
 
 def test_state_keeps_its_dtype_under_wider_inputs() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.models import Model, join_variables, split_variables
+from nu_ensembles.models import Model, join_variables, logits_and_features, split_variables
 
 LEAVES = st.floats(allow_nan=False) | st.lists(st.integers(), max_size=2)
 NAMES = st.sampled_from(["params", "batch_stats", "cache", "kernel"])
@@ -54,6 +54,21 @@ def test_a_users_model_survives_pickle_and_deepcopy() -> None:
     model = Model(init, apply, features=apply)
     assert copy.deepcopy(model) is model
     assert pickle.loads(pickle.dumps(Model(abs, max))) == Model(abs, max)
+
+
+def test_features_come_with_the_logits_from_one_pass_or_from_two_with_the_same_key() -> None:
+    def features(variables: Any, x: Any, *, key: Any, train: bool) -> Any:
+        return ("features", key, train)
+
+    def both(variables: Any, x: Any, *, key: Any, train: bool) -> Any:
+        return ("both", key, train)
+
+    two_passes = Model(init, apply, features=features)
+    assert logits_and_features(two_passes, None, "x", key=5, train=True) == ("x", ("features", 5, True))
+    one_pass = Model(init, apply, features=features, apply_with_features=both)
+    assert logits_and_features(one_pass, None, "x", key=5, train=True) == ("both", 5, True)
+    with pytest.raises(InputError, match=r"does not expose; give them as nu\.Model\(init, apply, features=…\)"):
+        logits_and_features(Model(init, apply), None, "x", key=5, train=True)
 
 
 def test_something_that_is_no_function_is_refused() -> None:

@@ -61,6 +61,14 @@ class Settings:
             raise InputError('dtype="float64" needs jax.config.update("jax_enable_x64", True) first.')
         check_plan(self.plan)
 
+    def check_augmentation(self, method: Method) -> None:
+        """Refuses a method whose predictions on the unlabelled rows are kept, where these rows are augmented anew."""
+        if method.shape == "sequential" and self.augment_unlabeled and self.augment is not None:
+            raise InputError(
+                f"{method.name!r} compares a member with what earlier ones said about the unlabelled rows as they are, "
+                "so these cannot be augmented; leave augment_unlabeled out."
+            )
+
     def program(self, model: Model, least_rows: int, n_unlabeled: int) -> Program:
         """The static side of a training with these settings."""
         return Program(
@@ -95,7 +103,12 @@ def on_device(
 
 
 def member_lanes(seed_key: Array, members: Sequence[int], n_rows: int, method: Method, settings: Settings) -> Lanes:
-    """One lane per member, all on the same rows. A member's key depends on the seed and its number alone."""
+    """One lane per member, all on the same rows. A member's key depends on the seed and its number alone.
+
+    Raises:
+      InputError: the method cannot train under these settings.
+    """
+    settings.check_augmentation(method)
     number = jnp.asarray(np.asarray(members, np.int32))
     n_lanes = len(number)
     row_table = np.arange(padded_size(n_rows), dtype=np.int32)

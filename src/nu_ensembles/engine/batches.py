@@ -56,10 +56,23 @@ def batch_rows(
     Returns:
       int32 `[n_steps, batch_size]`, values in 0 … n_rows-1.
     """
-    first_position = first_step * batch_size
-    first_pass = first_position // n_rows
-    n_passes = -(-n_steps * batch_size // least_rows) + 1
+    first_pass = first_step * batch_size // n_rows
+    orders = pass_orders(key, first_pass, passes_in(n_steps, batch_size, least_rows), n_rows, n_padded)
+    return rows_in_orders(orders, first_step, n_steps, batch_size, n_rows)
+
+
+def passes_in(n_steps: int, batch_size: int, least_rows: int) -> int:
+    """The most passes over at least so many rows that consecutive steps can touch."""
+    return -(-n_steps * batch_size // least_rows) + 1
+
+
+def pass_orders(key: Array, first_pass: Array, n_passes: int, n_rows: Array, n_padded: int) -> Array:
+    """The orders of rows in consecutive passes, int32 `[n_passes, n_padded]`."""
     pass_keys = jax.vmap(lambda p: jax.random.fold_in(key, p))(first_pass + jnp.arange(n_passes))
-    orders = jax.vmap(lambda k: row_order(k, n_rows, n_padded))(pass_keys)
-    position = first_position - first_pass * n_rows + jnp.arange(n_steps * batch_size)
+    return jax.vmap(lambda k: row_order(k, n_rows, n_padded))(pass_keys)
+
+
+def rows_in_orders(orders: Array, first_step: Array, n_steps: int, batch_size: int, n_rows: Array) -> Array:
+    """The rows of consecutive steps, int32 `[n_steps, batch_size]`, from the orders of the passes that they touch."""
+    position = first_step * batch_size % n_rows + jnp.arange(n_steps * batch_size)
     return orders[position // n_rows, position % n_rows].reshape(n_steps, batch_size)

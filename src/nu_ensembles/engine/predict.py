@@ -34,6 +34,23 @@ def lane_probabilities(model: Model, dtype: str, params: Any, model_state: Any, 
 
 
 @partial(jax.jit, static_argnames=("model", "dtype"))
+def masked_probabilities(model: Model, dtype: str, params: Any, model_state: Any, keys: Array, x: Array) -> Array:
+    """Softmax outputs `[K, N, C]` of one network (leaves `[1, …]`) in training mode, under one key for each member.
+
+    Every row goes through the network on its own with the member's key, so all rows meet the same dropout masks. The
+    batched network is what is compiled: neither the masks nor the weights have an axis of rows.
+    """
+    variables = join_variables(*jax.tree.map(lambda leaf: leaf[0], (params, model_state)))
+
+    def one_row(key: Array, row: Array) -> Array:
+        logits = model.apply(variables, row[None], key=key, train=True)[0]
+        return jax.nn.softmax(logits.astype(jnp.promote_types(logits.dtype, jnp.float32)))
+
+    one_member = jax.vmap(one_row, in_axes=(None, 0))
+    return jax.vmap(one_member, in_axes=(0, None))(keys, network_inputs(x, dtype))
+
+
+@partial(jax.jit, static_argnames=("model", "dtype"))
 def fold_probabilities(model: Model, dtype: str, params: Any, model_state: Any, x: Array, rows: Array) -> Array:
     """Softmax outputs `[R, V, C]` of every lane on its own rows, int `[R, V]`, of `x`."""
 
@@ -66,23 +83,25 @@ def predict_lanes(
     x: np.ndarray,
     lanes_at_once: int | None = None,
     rows_at_once: int | None = None,
+    mask_keys: np.ndarray | None = None,
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Yields (slice of rows, probabilities `[R, n, C]`), batch after batch, in bounded memory.
 
     Args:
       lanes_at_once: how many lanes go through one program; all of them by default.
+      mask_keys: uint32 `[R, 2]` where the lanes are dropout masks of a single network.
     """
-    n_lanes = jax.tree.leaves(params)[0].shape[0]
+    networks = params, model_state
+    n_lanes = jax.tree.leaves(params)[0].shape[0] if mask_keys is None else len(mask_keys)
     group = lanes_at_once or n_lanes
+    keys = None if mask_keys is None else jax.random.wrap_key_data(jnp.asarray(mask_keys), impl="threefry2x32")
+
+    def probabilities(lanes: slice, rows: Array) -> Array:
+        if keys is not None:
+            return masked_probabilities(model, dtype, *networks, keys[lanes], rows)
+        return lane_probabilities(model, dtype, *jax.tree.map(lambda leaf: leaf[lanes], networks), rows)
+
     for rows, part in row_batches(x, rows_at_once):
         on_device = jnp.asarray(part)
-        outputs = [
-            lane_probabilities(
-                model,
-                dtype,
-                *jax.tree.map(lambda leaf, s=start: leaf[s : s + group], (params, model_state)),
-                on_device,
-            )
-            for start in range(0, n_lanes, group)
-        ]
+        outputs = [probabilities(slice(start, start + group), on_device) for start in range(0, n_lanes, group)]
         yield rows, np.concatenate([np.asarray(each) for each in outputs])[:, : rows.stop - rows.start]

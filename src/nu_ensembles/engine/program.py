@@ -97,12 +97,15 @@ class LaneState(NamedTuple):
     """What training changes; every leaf has a leading axis of lanes.
 
     failed_at: int32 `[R]`, the step at which the lane's loss or gradient was first not finite, or -1.
+    auxiliary: the method's own trainable parameters, auxiliary_state: of their optimiser; both empty for most methods.
     """
 
     params: Any
     model_state: Any
     optimiser_state: Any
     failed_at: Array
+    auxiliary: Any = ()
+    auxiliary_state: Any = ()
 
 
 def stack_method(method: Method, n_lanes: int) -> Method:

@@ -18,46 +18,21 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from nu_ensembles.engine.batches import batch_rows
+from nu_ensembles.engine.blocks import BLOCK, Block, LastingOrders, block_of
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData, network_inputs
 from nu_ensembles.engine.step import (
-    ORDER,
-    UNLABELED_ORDER,
+    initial_auxiliary,
     initial_state,
-    lane_key,
+    packed_parameters,
+    sound,
     train_step,
+    unpacked_parameters,
 )
 from nu_ensembles.errors import NonFiniteLossError
 
-# Steps whose rows are drawn at once. A compiled call does not go beyond its block.
-BLOCK = 256
-
-BlockRows = tuple[Array, Array | None]
-
-
-@partial(jax.jit, static_argnames=("batch_size", "n_padded", "least_rows"))
-def lane_rows(
-    keys: Array, use: Array, block: Array, n_rows: Array, batch_size: int, n_padded: int, least_rows: int
-) -> Array:
-    """The rows of a block of steps, int32 `[R, BLOCK, B]`, from keys `[R]`, one `use` of them, and `n_rows` `[R]`."""
-
-    def one_lane(key: Array, n_rows: Array) -> Array:
-        return batch_rows(lane_key(key, use), block * BLOCK, BLOCK, batch_size, n_rows, n_padded, least_rows)
-
-    return jax.vmap(one_lane)(keys, n_rows)
-
-
-def block_rows(program: Program, lanes: Lanes, data: TrainingData, block: int) -> BlockRows:
-    """The rows of all batches of a block of steps: labelled `[R, BLOCK, B]`, unlabelled `[R, BLOCK, B']` or None."""
-    number = jnp.int32(block)
-    n_padded = lanes.rows.shape[1]
-    rows = lane_rows(lanes.key, ORDER, number, lanes.n_rows, program.batch_size, n_padded, program.least_rows)
-    if data.x_unlabeled is None or data.n_unlabeled is None:
-        return rows, None
-    n_unlabeled = jnp.full_like(lanes.n_rows, data.n_unlabeled)
-    n_padded, batch_size = data.x_unlabeled.shape[0], program.unlabeled_batch_size
-    least = program.least_unlabeled_rows
-    return rows, lane_rows(lanes.key, UNLABELED_ORDER, number, n_unlabeled, batch_size, n_padded, least)
+# Steps between two looks at the end of the loop, which on a GPU is a message to the host and its answer. The last
+# round may hold steps beyond the end; they change nothing.
+STEPS_A_ROUND = 8
 
 
 def _many_steps(
@@ -65,24 +40,37 @@ def _many_steps(
     state: LaneState,
     lanes: Lanes,
     data: TrainingData,
-    rows: BlockRows,
+    block: Block,
     start: Array,
     end: Array,
-) -> tuple[LaneState, Array]:
-    def body(step: Array, carry: tuple[LaneState, Array]) -> tuple[LaneState, Array]:
-        state, total = carry
-        state, losses = train_step(program, state, lanes, data, *_rows_of(rows, step), step)
-        return state, total + losses
-
+) -> tuple[LaneState, Array, Array]:
+    carried = packed_parameters(program, state)
     total = jnp.zeros((lanes.n_lanes,), program.dtype)
-    state, total = jax.lax.fori_loop(start, end, body, (state, total))
-    return state, total / (end - start)
+    if jax.default_backend() == "cpu":
 
+        def one_step(step: Array, carry: tuple[LaneState, Array]) -> tuple[LaneState, Array]:
+            carried, total = carry
+            carried, losses = train_step(program, carried, state.params, lanes, data, block.draws(step), step)
+            return carried, total + losses
 
-def _rows_of(rows: BlockRows, step: Array) -> tuple[Array, Array | None]:
-    labelled, unlabelled = rows
-    i = step % BLOCK
-    return labelled[:, i], None if unlabelled is None else unlabelled[:, i]
+        carried, total = jax.lax.fori_loop(start, end, one_step, (carried, total))
+    else:
+
+        def one_round(number: Array, carry: tuple[LaneState, Array]) -> tuple[LaneState, Array]:
+            def one_step(i: Array, carry: tuple[LaneState, Array]) -> tuple[LaneState, Array]:
+                carried, total = carry
+                step = start + number * STEPS_A_ROUND + i
+                counts = step < end
+                draws = block.draws(step)
+                carried, losses = train_step(program, carried, state.params, lanes, data, draws, step, counts)
+                return carried, total + jnp.where(counts, losses, 0)
+
+            return jax.lax.fori_loop(0, STEPS_A_ROUND, one_step, carry)
+
+        n_rounds = -(-(end - start) // STEPS_A_ROUND)
+        carried, total = jax.lax.fori_loop(0, n_rounds, one_round, (carried, total))
+    fine = sound(carried, program.optimiser is not None)
+    return unpacked_parameters(program, carried, state.params), total / (end - start), fine
 
 
 @partial(jax.jit, static_argnames=("program",), donate_argnames=("state",))
@@ -91,12 +79,16 @@ def many_steps(
     state: LaneState,
     lanes: Lanes,
     data: TrainingData,
-    rows: BlockRows,
+    block: Block,
     start: Array,
     end: Array,
-) -> tuple[LaneState, Array]:
-    """Steps start … end-1 of a block, of all lanes, in one compiled loop; the state and the mean losses `[R]`."""
-    return _many_steps(program, state, lanes, data, rows, start, end)
+) -> tuple[LaneState, Array, Array]:
+    """Steps start … end-1 of a block, of all lanes, in one compiled loop.
+
+    Returns:
+      the state, the mean losses `[R]`, and whether the lanes' numbers are all finite, bool `[R]`.
+    """
+    return _many_steps(program, state, lanes, data, block, start, end)
 
 
 @partial(jax.jit, static_argnames=("program", "mesh"), donate_argnames=("state",))
@@ -106,10 +98,10 @@ def many_sharded_steps(
     state: LaneState,
     lanes: Lanes,
     data: TrainingData,
-    rows: BlockRows,
+    block: Block,
     start: Array,
     end: Array,
-) -> tuple[LaneState, Array]:
+) -> tuple[LaneState, Array, Array]:
     """The same with the lanes spread over devices; nothing is exchanged between them."""
     spread, everywhere = P("lanes"), P()
     return jax.shard_map(
@@ -118,19 +110,24 @@ def many_sharded_steps(
         in_specs=(spread, spread, everywhere, spread, everywhere, everywhere),
         out_specs=spread,
         check_vma=False,
-    )(state, lanes, data, rows, start, end)
+    )(state, lanes, data, block, start, end)
 
 
 @partial(jax.jit, static_argnames=("program",), donate_argnames=("state",))
 def one_step(
-    program: Program, state: LaneState, lanes: Lanes, data: TrainingData, rows: BlockRows, step: Array
+    program: Program, state: LaneState, lanes: Lanes, data: TrainingData, block: Block, step: Array
 ) -> tuple[LaneState, Array]:
     """One step of all lanes; the state and the losses `[R]`."""
-    return train_step(program, state, lanes, data, *_rows_of(rows, step), step)
+    carried = packed_parameters(program, state)
+    carried, losses = train_step(program, carried, state.params, lanes, data, block.draws(step), step)
+    return unpacked_parameters(program, carried, state.params), losses
 
 
+jitted_sound = jax.jit(sound, static_argnames=("custom",))
 # Neither this nor `lane_rows` takes the whole program: another method or number of rows shares their compilation.
 jitted_initial_state = jax.jit(initial_state, static_argnames=("model", "custom", "dtype"))
+# A program of its own, so that all methods share the networks' initialisation.
+jitted_initial_auxiliary = jax.jit(initial_auxiliary, static_argnames=("model", "dtype"))
 
 
 class Run:
@@ -153,15 +150,22 @@ class Run:
         self.program, self.on_host, self.mesh = program, on_host, mesh
         self.lanes, self.data = lanes, data
         self.step = 0
-        self._block_rows: tuple[int, BlockRows] | None = None
+        self._block: tuple[int, Block] | None = None
+        self._orders = LastingOrders()
         if mesh is not None:
             self.lanes = jax.device_put(lanes, NamedSharding(mesh, P("lanes")))
             self.data = jax.device_put(data, NamedSharding(mesh, P()))
         example = network_inputs(jnp.zeros((1, *data.x.shape[1:]), data.x.dtype), program.dtype)
         hyper = self.lanes.key, self.lanes.learning_rate, self.lanes.weight_decay
-        self.state = self._placed(
-            jitted_initial_state(program.model, program.optimiser, program.dtype, *hyper, example)
-        )
+        state = jitted_initial_state(program.model, program.optimiser, program.dtype, *hyper, example)
+        auxiliary, auxiliary_state = self._initial_auxiliary(example)
+        self.state = self._placed(state._replace(auxiliary=auxiliary, auxiliary_state=auxiliary_state))
+
+    def _initial_auxiliary(self, example: Array) -> tuple[Any, Any]:
+        arguments = self.program.model, self.program.dtype, self.lanes.key, self.lanes.method, example
+        shapes = jax.eval_shape(partial(initial_auxiliary, *arguments[:2]), *arguments[2:])
+        # Most methods have none: their empty trees need no program.
+        return jitted_initial_auxiliary(*arguments) if jax.tree.leaves(shapes) else shapes
 
     def _placed(self, state: LaneState) -> LaneState:
         return state if self.mesh is None else jax.device_put(state, NamedSharding(self.mesh, P("lanes")))
@@ -174,50 +178,67 @@ class Run:
         """Trains up to a step number. `on_chunk(step, mean losses [R])` runs after every compiled call.
 
         Raises:
-          NonFiniteLossError: a lane's loss or gradient was not finite; its last good parameters are kept.
+          NonFiniteLossError: a lane's loss or gradient was not finite; its last good parameters are kept. A step
+            looks at parts of large gradients only; what it missed is found in the parameters or the optimiser's state
+            after the compiled call.
         """
         self._refuse_failures()  # a run that failed is not carried on as if it had not
         while self.step < to_step:
-            block = self.step // BLOCK
-            end = min((block + 1) * BLOCK, to_step)
-            rows = self._rows_of_block(block)
+            number = self.step // BLOCK
+            end = min((number + 1) * BLOCK, to_step)
+            block = self._block_of(number)
             if self.on_host:
-                losses = self._step_by_step(rows, end)
+                losses, fine = self._step_by_step(block, end)
             else:
                 ends = jnp.int32(self.step), jnp.int32(end)
                 if self.mesh is None:
-                    self.state, losses = many_steps(self.program, self.state, self.lanes, self.data, rows, *ends)
+                    self.state, losses, fine = many_steps(self.program, self.state, self.lanes, self.data, block, *ends)
                 else:
-                    self.state, losses = many_sharded_steps(
-                        self.program, self.mesh, self.state, self.lanes, self.data, rows, *ends
+                    self.state, losses, fine = many_sharded_steps(
+                        self.program, self.mesh, self.state, self.lanes, self.data, block, *ends
                     )
-            self.step = end
+            first, self.step = self.step, end
+            unsound = self._marked_unsound(fine)
             if on_chunk is not None:
                 on_chunk(self.step, np.asarray(losses))
+            if unsound is not None:
+                kept = "what its parameters were before was kept in part only"
+                raise self._not_finite("optimiser's state", unsound, f"somewhere in steps {first} to {end - 1}; {kept}")
             self._refuse_failures()
 
-    def _rows_of_block(self, block: int) -> BlockRows:
-        if self._block_rows is None or self._block_rows[0] != block:
-            self._block_rows = block, block_rows(self.program, self.lanes, self.data, block)
-        return self._block_rows[1]
+    def _block_of(self, number: int) -> Block:
+        if self._block is None or self._block[0] != number:
+            self._block = number, block_of(self.program, self.lanes, self.data, number, self._orders)
+        return self._block[1]
 
-    def _step_by_step(self, rows: BlockRows, end: int) -> Array:
+    def _step_by_step(self, block: Block, end: int) -> tuple[Array, Array]:
         total = jnp.zeros(())
         for step in range(self.step, end):
-            self.state, losses = one_step(self.program, self.state, self.lanes, self.data, rows, jnp.int32(step))
+            self.state, losses = one_step(self.program, self.state, self.lanes, self.data, block, jnp.int32(step))
             total = total + losses
-        return total / (end - self.step)
+        return total / (end - self.step), jitted_sound(self.state, self.program.optimiser is not None)
 
     def _refuse_failures(self) -> None:
         failed_at = np.asarray(self.state.failed_at)
         if (failed_at >= 0).any():
             lane = int(np.argmax(failed_at >= 0))
-            member, step = int(self.lanes.member[lane]), int(failed_at[lane])
-            rate = float(self.lanes.learning_rate[lane])
-            raise NonFiniteLossError(
-                f"The loss of member {member} was not finite at step {step}; its last good state was kept. Lower the "
-                f"learning rate (now {rate:g}), check the scale of the inputs, or train in float32."
-            )
+            raise self._not_finite("loss", lane, f"at step {failed_at[lane]}; its last good state was kept")
+
+    def _marked_unsound(self, fine: Array) -> int | None:
+        """The first lane whose state is not finite although no step noticed; it counts as failed from now on."""
+        unnoticed = ~np.asarray(fine) & (np.asarray(self.state.failed_at) < 0)
+        if not unnoticed.any():
+            return None
+        failed_at = jnp.where(jnp.asarray(unnoticed), self.step - 1, self.state.failed_at)
+        self.state = self._placed(self.state._replace(failed_at=failed_at))
+        return int(np.argmax(unnoticed))
+
+    def _not_finite(self, what: str, lane: int, when: str) -> NonFiniteLossError:
+        member, rate = int(self.lanes.member[lane]), float(self.lanes.learning_rate[lane])
+        return NonFiniteLossError(
+            f"The {what} of member {member} was not finite {when}. Lower the learning rate (now {rate:g}), check the "
+            "scale of the inputs, or train in float32."
+        )
 
     def host_state(self) -> LaneState:
         """A copy of the state in host memory."""

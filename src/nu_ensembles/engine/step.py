@@ -7,9 +7,10 @@ Independent and joint methods share this path.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +18,15 @@ import optax
 from jax import Array
 
 from nu_ensembles.engine.optimiser import optimiser
+from nu_ensembles.engine.packing import pack, unpack
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData, network_inputs
-from nu_ensembles.methods import Batch
-from nu_ensembles.models import Model, join_variables, split_variables
+from nu_ensembles.methods import Batch, Method
+from nu_ensembles.models import Model, join_variables, logits_and_features, split_variables
 
 # Every use of a lane's key folds in its own number, so that no two draws share one.
-ORDER, UNLABELED_ORDER, INITIALISATION, STEP = range(4)
+ORDER, UNLABELED_ORDER, INITIALISATION, STEP, AUXILIARY = range(5)
+# Numbers a kernel has when only some rows of its gradient are looked at for values that are not finite.
+LARGE = 1 << 20
 # Folded into a batch's key for the method's own draws; the two keys before it are augmentation's.
 METHOD = 2
 
@@ -40,16 +44,29 @@ class NetworkPass:
 
     def __call__(self, *inputs: Array) -> tuple[Array, ...]:
         """Logits of each input. They go through the network together: one large pass beats several small ones."""
-        key = jax.random.fold_in(self.key, self.n_passes)
-        self.n_passes += 1
         x = inputs[0] if len(inputs) == 1 else jnp.concatenate(inputs)
-        output = self.model.apply(join_variables(self.params, self.state), x, key=key, train=True)
-        if isinstance(output, tuple):
-            logits, self.state = output
-        else:
-            logits = output
+        variables = join_variables(self.params, self.state)
+        logits = self._logits(self.model.apply(variables, x, key=self._next_key(), train=True))
         ends = accumulate((len(each) for each in inputs), initial=0)
         return tuple(logits[start:end] for start, end in pairwise(ends))
+
+    def with_features(self, x: Array) -> tuple[Array, Array]:
+        """Logits, and what enters the last layer."""
+        variables = join_variables(self.params, self.state)
+        output, features = logits_and_features(self.model, variables, x, key=self._next_key(), train=True)
+        return self._logits(output), features
+
+    def _next_key(self) -> Array:
+        key = jax.random.fold_in(self.key, self.n_passes)
+        self.n_passes += 1
+        return key
+
+    def _logits(self, output: Any) -> Array:
+        """The logits of what the model returned; the state that may come with them is kept."""
+        if not isinstance(output, tuple):
+            return output
+        logits, self.state = output
+        return logits
 
 
 class JointPass:
@@ -60,13 +77,20 @@ class JointPass:
         self.n_passes = 0
 
     def __call__(self, *inputs: Array) -> tuple[Array, ...]:
-        def one_lane(params: Any, state: Any, key: Array, *inputs: Array) -> tuple[tuple[Array, ...], Any]:
-            forward = NetworkPass(self.model, params, state, jax.random.fold_in(key, self.n_passes))
-            return forward(*inputs), forward.state
+        return self._all_lanes(lambda forward, *inputs: forward(*inputs), *inputs)
 
-        logits, self.state = jax.vmap(one_lane)(self.params, self.state, self.keys, *inputs)
+    def with_features(self, x: Array) -> tuple[Array, Array]:
+        """Logits `[K, B, C]`, and what enters the last layers, `[K, B, F]`."""
+        return self._all_lanes(lambda forward, x: forward.with_features(x), x)
+
+    def _all_lanes(self, pass_through: Callable[..., Any], *inputs: Array) -> Any:
+        def one_lane(params: Any, state: Any, key: Array, *inputs: Array) -> tuple[Any, Any]:
+            forward = NetworkPass(self.model, params, state, jax.random.fold_in(key, self.n_passes))
+            return pass_through(forward, *inputs), forward.state
+
+        outputs, self.state = jax.vmap(one_lane)(self.params, self.state, self.keys, *inputs)
         self.n_passes += 1
-        return logits
+        return outputs
 
 
 def initial_state(
@@ -87,10 +111,36 @@ def initial_state(
     def one_lane(key: Array, learning_rate: Array, weight_decay: Array) -> tuple[Any, Any, Any]:
         params, state = split_variables(model.init(lane_key(key, INITIALISATION), example))
         params = jax.tree.map(lambda leaf: leaf.astype(dtype), params)
-        return params, state, optimiser(custom, learning_rate, weight_decay).init(params)
+        # AdamW sees the parameters as the loop carries them (see `packing.py`).
+        seen: Any = pack(params) if custom is None else params
+        return params, state, optimiser(custom, learning_rate, weight_decay).init(seen)
 
     params, model_state, optimiser_state = jax.vmap(one_lane)(keys, learning_rates, weight_decays)
     return LaneState(params, model_state, optimiser_state, jnp.full(keys.shape, -1, jnp.int32))
+
+
+def initial_auxiliary(model: Model, dtype: str, keys: Array, method: Method, example: Array) -> tuple[Any, Any]:
+    """The method's own parameters, freshly drawn, and the state of their optimiser; empty trees for most methods.
+
+    Args:
+      method: with its traced hyper-parameters stacked, each `[R]`.
+    """
+
+    def sizes(key: Array) -> tuple[Any, Any]:
+        variables = model.init(key, example)
+        return logits_and_features(model, variables, example, key=None, train=False)
+
+    n_features = n_classes = 0
+    if method.uses_features:
+        logits, features = jax.eval_shape(sizes, keys[0])
+        n_features, n_classes = features.shape[-1], logits.shape[-1]
+
+    def one_lane(key: Array, method: Any) -> tuple[Any, Any]:
+        parameters = method.auxiliary(lane_key(key, AUXILIARY), n_features, n_classes)
+        parameters = jax.tree.map(lambda leaf: leaf.astype(dtype), parameters)
+        return parameters, method.auxiliary_optimiser().init(parameters)
+
+    return jax.vmap(one_lane)(keys, method)
 
 
 def make_batch(
@@ -114,10 +164,12 @@ def make_batch(
 
 def losses_and_gradients(
     program: Program, state: LaneState, lanes: Lanes, batch: Batch, keys: Array
-) -> tuple[Array, Any, Any]:
-    """The lanes' losses `[R]`, the gradients of their sum, and the new mutable state of the networks."""
+) -> tuple[Array, tuple[Any, Any], Any]:
+    """The lanes' losses `[R]`, the gradients of their sum with respect to the networks' and the method's own
+    parameters, and the new mutable state of the networks.
+    """
 
-    def independent(params: Any) -> tuple[Array, tuple[Array, Any]]:
+    def independent(params: Any, batch: Batch) -> tuple[Array, tuple[Array, Any]]:
         def one_lane(params: Any, model_state: Any, method: Any, batch: Batch, key: Array) -> tuple[Array, Any]:
             forward = NetworkPass(program.model, params, model_state, key)
             return method.loss(forward, batch), forward.state
@@ -125,67 +177,132 @@ def losses_and_gradients(
         losses, new_state = jax.vmap(one_lane)(params, state.model_state, lanes.method, batch, keys)
         return jnp.sum(losses), (losses, new_state)
 
-    def joint(params: Any) -> tuple[Array, tuple[Array, Any]]:
+    def joint(params: Any, batch: Batch) -> tuple[Array, tuple[Array, Any]]:
         forward = JointPass(program.model, params, state.model_state, keys)
         method = jax.tree.map(lambda value: value[0], lanes.method)
         loss = method.loss(forward, batch)
         return loss, (jnp.full((lanes.n_lanes,), loss), forward.state)
 
-    objective = joint if lanes.method.shape == "joint" else independent
-    gradients, (losses, new_state) = jax.grad(objective, has_aux=True)(state.params)
+    def objective(params: Any, auxiliary: Any) -> tuple[Array, tuple[Array, Any]]:
+        together = joint if lanes.method.shape == "joint" else independent
+        return together(params, batch._replace(auxiliary=auxiliary))
+
+    gradients, (losses, new_state) = jax.grad(objective, argnums=(0, 1), has_aux=True)(state.params, state.auxiliary)
     return losses, gradients, new_state
+
+
+class Draws(NamedTuple):
+    """What is drawn for one step: positions in each lane's row table `[R, B]`, unlabelled rows `[R, B']` or None, and
+    the keys `[R]` of the batches and of the networks.
+    """
+
+    rows: Array
+    unlabeled_rows: Array | None
+    batch_keys: Array
+    network_keys: Array
+
+
+def packed_parameters(program: Program, state: LaneState) -> LaneState:
+    """The state as the loop over steps carries it."""
+    return state if program.optimiser is not None else state._replace(params=jax.vmap(pack)(state.params))
+
+
+def unpacked_parameters(program: Program, carried: LaneState, like: Any) -> LaneState:
+    """The state as everybody else sees it; `like`: any tree of the parameters' structure and shapes."""
+    if program.optimiser is not None:
+        return carried
+    return carried._replace(params=jax.vmap(unpack)(carried.params, like))
 
 
 def train_step(
     program: Program,
-    state: LaneState,
+    carried: LaneState,
+    like: Any,
     lanes: Lanes,
     data: TrainingData,
-    rows: Array,
-    unlabeled_rows: Array | None,
+    draws: Draws,
     step: Array,
+    counts: Array | None = None,
 ) -> tuple[LaneState, Array]:
     """One step of all lanes.
 
     Args:
-      rows: int32 `[R, B]`, positions in each lane's own row table.
-      unlabeled_rows: int32 `[R, B']`, or None.
+      carried: as `packed_parameters` gives it; like: the parameters' tree, for its structure and shapes.
+      counts: scalar bool; where false the step changes nothing. None for a step that counts.
 
     Returns:
       the new state and the losses `[R]`.
     """
-    step_keys = jax.vmap(lambda key: jax.random.fold_in(lane_key(key, STEP), step))(lanes.key)
-    batch_keys, network_keys = jax.vmap(jax.random.split, out_axes=1)(step_keys)
-    rows = jnp.take_along_axis(lanes.rows, rows, axis=1)
-    batch = jax.vmap(partial(make_batch, program, data))(lanes.member, rows, unlabeled_rows, batch_keys)
-    losses, gradients, model_state = losses_and_gradients(program, state, lanes, batch, network_keys)
+    rows = jnp.take_along_axis(lanes.rows, draws.rows, axis=1)
+    batch = jax.vmap(partial(make_batch, program, data))(lanes.member, rows, draws.unlabeled_rows, draws.batch_keys)
+    batch = batch._replace(step=jnp.full(lanes.member.shape, step))
+    state = unpacked_parameters(program, carried, like)
+    losses, gradients, model_state = losses_and_gradients(program, state, lanes, batch, draws.network_keys)
+    if program.optimiser is None:
+        gradients = jax.vmap(pack)(gradients[0]), gradients[1]
 
     finite = jnp.isfinite(losses) & _all_finite(gradients)
-    failed_at = jnp.where((state.failed_at < 0) & ~finite, step, state.failed_at)
+    newly_failed = (carried.failed_at < 0) & ~finite
+    failed_at = jnp.where(newly_failed if counts is None else newly_failed & counts, step, carried.failed_at)
     # A lane that failed stands still for good, the others go on. Masks inside the optimiser's own pass cost nothing;
     # selecting between the whole old and new state afterwards took a fifth of a step on the CPU.
-    good = failed_at < 0
+    good = failed_at < 0 if counts is None else (failed_at < 0) & counts
 
     def update(
-        good: Array, gradients: Any, optimiser_state: Any, params: Any, rate: Array, decay: Array
+        rule: optax.GradientTransformation, good: Array, gradients: Any, optimiser_state: Any, params: Any
     ) -> tuple[Any, Any]:
         gradients = jax.tree.map(lambda leaf: jnp.where(good, leaf, 0), gradients)
-        updates, optimiser_state = optimiser(program.optimiser, rate, decay).update(gradients, optimiser_state, params)
+        updates, new_state = rule.update(gradients, optimiser_state, params)
         moved = optax.apply_updates(params, updates)
         # A parameter that would overflow stays too, so that what is kept is finite whatever the rate.
         kept = jax.tree.map(lambda new, old: jnp.where(good & jnp.isfinite(new), new, old), moved, params)
-        return kept, optimiser_state
+        if counts is not None:
+            new_state = jax.tree.map(partial(jnp.where, counts), new_state, optimiser_state)
+        return kept, new_state
 
-    params, optimiser_state = jax.vmap(update)(
-        good, gradients, state.optimiser_state, state.params, lanes.learning_rate, lanes.weight_decay
-    )
+    def one_lane(state: LaneState, lane: Lanes, good: Array, gradients: tuple[Any, Any]) -> tuple[Any, Any]:
+        rule = optimiser(program.optimiser, lane.learning_rate, lane.weight_decay)
+        network = update(rule, good, gradients[0], state.optimiser_state, state.params)
+        rule = lane.method.auxiliary_optimiser()
+        return network, update(rule, good, gradients[1], state.auxiliary_state, state.auxiliary)
+
+    (params, optimiser_state), auxiliary = jax.vmap(one_lane)(carried, lanes, good, gradients)
     model_state = jax.tree.map(
-        lambda new, old: jnp.where(good.reshape(-1, *[1] * (new.ndim - 1)), new, old), model_state, state.model_state
+        lambda new, old: jnp.where(good.reshape(-1, *[1] * (new.ndim - 1)), new, old), model_state, carried.model_state
     )
-    return LaneState(params, model_state, optimiser_state, failed_at), losses
+    return LaneState(params, model_state, optimiser_state, failed_at, *auxiliary), losses
 
 
 def _all_finite(gradients: Any) -> Array:
-    """Whether all of a lane's gradients are finite, `[R]`. One sum: infinities and NaNs survive adding up."""
-    sums = [jnp.sum(leaf.astype(jnp.float32).reshape(leaf.shape[0], -1), axis=1) for leaf in jax.tree.leaves(gradients)]
+    """Whether all of a lane's gradients are finite, `[R]`. One sum: infinities and NaNs survive adding up.
+
+    Of large kernels every sixteenth row is looked at. A value that is not finite on its way back through the network
+    reaches all rows of the kernels below it (even zero times infinity is NaN), and reading the whole gradient once
+    more would take a fifteenth of a perceptron's step.
+    """
+    sums = [jnp.sum(_looked_at(leaf).astype(jnp.float32), axis=1) for leaf in jax.tree.leaves(gradients)]
     return jnp.isfinite(sum(sums[1:], sums[0]))
+
+
+def _looked_at(gradient: Array) -> Array:
+    """The gradient of a leaf `[R, …, O]`, or every sixteenth of its rows `[O]`, as `[R, n]`."""
+    n_lanes, n_columns = gradient.shape[0], gradient.shape[-1]
+    if gradient.size // n_lanes < LARGE or gradient.ndim < 3:
+        return gradient.reshape(n_lanes, -1)
+    return gradient.reshape(n_lanes, -1, n_columns)[:, ::16].reshape(n_lanes, -1)
+
+
+def sound(carried: LaneState, custom: bool) -> Array:
+    """Whether all of a lane's parameters and of its optimiser's state are finite, bool `[R]`; every number is read.
+
+    Args:
+      custom: an optimiser that the user brings may hold infinities that mean something, but no NaN.
+    """
+
+    def all_of(tree: Any, fine: Callable[[Array], Array]) -> list[Array]:
+        leaves = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+        return [jnp.all(fine(leaf).reshape(leaf.shape[0], -1), axis=1) for leaf in leaves]
+
+    seen = all_of((carried.params, carried.auxiliary, carried.auxiliary_state), jnp.isfinite)
+    seen += all_of(carried.optimiser_state, (lambda leaf: ~jnp.isnan(leaf)) if custom else jnp.isfinite)
+    return jnp.all(jnp.stack(seen), axis=0)

@@ -1,4 +1,8 @@
-"""Trains lanes to the end: group after group as the plan says, with evaluations, checkpoints and progress."""
+"""Trains lanes to the end: group after group as the plan says, with evaluations, checkpoints and progress.
+
+At certain steps a training stops to be looked at: probabilities on other rows (`Evaluate`), or copies of the
+parameters (`Snapshots`). What was seen is part of a checkpoint, so a resumed training has seen the same.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,8 @@ from nu_ensembles.engine.program import Lanes, Program, TrainingData
 from nu_ensembles.engine.progress import progress_bar
 from nu_ensembles.engine.run import Run
 from nu_ensembles.errors import NonFiniteLossError
+from nu_ensembles.methods.procedure import Snapshots
+from nu_ensembles.models.parameter_rows import parameter_rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +32,8 @@ class Trained:
     """Lanes at the end of their training, in host memory.
 
     params, model_state: trees whose leaves have a leading axis of lanes.
-    evaluations: step -> probabilities `[R, N, C]` on the evaluation rows.
+    evaluations: step -> what was seen there: probabilities `[R, N, C]` on the evaluation rows, or (`Snapshots`) the
+      parameters `[R, P]`.
     """
 
     params: Any
@@ -51,12 +58,16 @@ def train(
     n_steps: int,
     *,
     plan: str = "auto",
-    evaluate: Evaluate | None = None,
+    evaluate: Evaluate | Snapshots | None = None,
     checkpoints: CheckpointFolder | None = None,
+    keep_finished: bool = False,
     verbose: int = 0,
     description: str = "training",
 ) -> Trained:
     """Trains every lane for `n_steps` steps.
+
+    Args:
+      keep_finished: leave a checkpoint of the finished lanes, from which the same call returns without training.
 
     Raises:
       NonFiniteLossError: a lane failed; a checkpoint with the last good state is written if there is a folder.
@@ -67,7 +78,7 @@ def train(
     while True:
         try:
             training = _Training(program, lanes, data, n_steps, decision, evaluate, checkpoints)
-            return training.train(verbose, description)
+            return training.train(verbose, description, keep_finished)
         except jax.errors.JaxRuntimeError as error:
             smaller = decision.lanes_at_once // 2
             if "RESOURCE_EXHAUSTED" not in str(error) or lanes.method.shape == "joint" or smaller < 1:
@@ -89,32 +100,36 @@ class _Training:
         data: TrainingData,
         n_steps: int,
         plan: Plan,
-        evaluate: Evaluate | None,
+        evaluate: Evaluate | Snapshots | None,
         checkpoints: CheckpointFolder | None,
     ) -> None:
         self.program, self.lanes, self.n_steps = program, lanes, n_steps
         self.data = _with_room_for_predictions(data, program, lanes)
         self.plan, self.evaluate, self.checkpoints = plan, evaluate, checkpoints
         self.finished: list[Any] = []  # a (params, model_state) in host memory for every group that is done
-        self.evaluations: dict[int, list[np.ndarray]] = {}  # step -> a [group, N, C] for every group that was there
+        self.seen: dict[int, list[np.ndarray]] = {}  # step -> a [group, …] for every group that was there
         self.reported: set[int] = set()
         self.fingerprint = ""
 
-    def train(self, verbose: int, description: str) -> Trained:
+    def train(self, verbose: int, description: str, keep_finished: bool) -> Trained:
         groups = [
             np.arange(start, min(start + self.plan.lanes_at_once, self.lanes.n_lanes))
             for start in range(0, self.lanes.n_lanes, self.plan.lanes_at_once)
         ]
         checkpoint = None
         if self.checkpoints is not None:
-            evaluated = (self.evaluate.x, sorted(self.evaluate.at)) if self.evaluate else None
+            evaluated = None
+            if self.evaluate is not None:
+                rows = self.evaluate.x if isinstance(self.evaluate, Evaluate) else tuple(self.evaluate)[1:]
+                evaluated = rows, sorted(self.evaluate.at)
             self.fingerprint = fingerprint(self.program, self.lanes, self.data, self.n_steps, self.plan, evaluated)
             checkpoint = self.checkpoints.load(self.fingerprint)
         total = len(groups) * self.n_steps
         done = 0
         if checkpoint is not None:
-            self.evaluations = checkpoint.evaluations()
+            self.seen = checkpoint.evaluations()
             done = checkpoint.n_finished * self.n_steps + checkpoint.step
+        already = done
         with (
             progress_bar(description, total, done, verbose) as bar,
             held_interrupts(self.checkpoints is not None) as interrupted,
@@ -142,9 +157,11 @@ class _Training:
                 self._train_group(run, group, on_chunk)
                 self.finished.append(_first_lanes(run.variables, len(group)))
                 self._remember_predictions(group)
+            if self.checkpoints is not None and keep_finished and done > already:
+                self.checkpoints.save(self.fingerprint, self.finished, None, 0, self.seen)
         params, model_state = jax.tree.map(lambda *parts: np.concatenate(parts), *self.finished)
-        evaluations = {at: np.concatenate(parts) for at, parts in self.evaluations.items()}
-        return Trained(params, model_state, evaluations, self.plan)
+        seen = {at: np.concatenate(parts) for at, parts in self.seen.items()}
+        return Trained(params, model_state, seen, self.plan)
 
     def _start(self, group: np.ndarray) -> Run:
         # Every device needs the same number of lanes; the last lane fills up and is trimmed afterwards.
@@ -159,17 +176,28 @@ class _Training:
             for at in stops:
                 if at < run.step:
                     continue
-                run.advance(at, on_chunk)
-                self._evaluate(run, group, at)
-            run.advance(self.n_steps, on_chunk)
+                self._advance(run, at, on_chunk)
+                self._look(run, group, at)
+            self._advance(run, self.n_steps, on_chunk)
         except NonFiniteLossError:
             if self.checkpoints is not None:
                 self._save(run)
             raise
 
-    def _evaluate(self, run: Run, group: np.ndarray, at: int) -> None:
+    def _advance(self, run: Run, to_step: int, on_chunk: Callable[[int, np.ndarray], None]) -> None:
+        """Trains up to a step; from the start of the snapshots on at their learning rate, if they have one."""
+        late = self.evaluate if isinstance(self.evaluate, Snapshots) else None
+        if late is not None and late.learning_rate is not None and to_step > late.start:
+            run.advance(late.start, on_chunk)
+            run.lanes = run.lanes._replace(learning_rate=jnp.full_like(run.lanes.learning_rate, late.learning_rate))
+        run.advance(to_step, on_chunk)
+
+    def _look(self, run: Run, group: np.ndarray, at: int) -> None:
         assert self.evaluate is not None
-        parts = self.evaluations.setdefault(at, [])
+        parts = self.seen.setdefault(at, [])
+        if isinstance(self.evaluate, Snapshots):
+            parts.append(parameter_rows(run.variables[0], len(group)))
+            return
         batches = predict_lanes(
             self.program.model,
             self.program.dtype,
@@ -198,7 +226,7 @@ class _Training:
 
     def _save(self, run: Run) -> None:
         assert self.checkpoints is not None
-        self.checkpoints.save(self.fingerprint, self.finished, run.host_state(), run.step, self.evaluations)
+        self.checkpoints.save(self.fingerprint, self.finished, run.host_state(), run.step, self.seen)
 
 
 def _first_lanes(variables: Any, n_lanes: int) -> Any:

@@ -5,7 +5,7 @@ from nu_ensembles.models.inspect import uses_convolution
 from nu_ensembles.models.lenet import lenet
 from nu_ensembles.models.linen_adapter import from_linen
 from nu_ensembles.models.mlp import mlp, mlp_large
-from nu_ensembles.models.model import Model, ModelSpec, join_variables, split_variables
+from nu_ensembles.models.model import Model, ModelSpec, join_variables, logits_and_features, split_variables
 from nu_ensembles.models.nnx_adapter import from_nnx
 from nu_ensembles.models.registry import build, from_spec
 from nu_ensembles.models.wide_resnet import wide_resnet
@@ -20,6 +20,7 @@ __all__ = [
     "from_spec",
     "join_variables",
     "lenet",
+    "logits_and_features",
     "mlp",
     "mlp_large",
     "split_variables",

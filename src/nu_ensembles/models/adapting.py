@@ -19,10 +19,12 @@ from nu_ensembles.errors import InputError
 from nu_ensembles.models.model import Model, split_variables
 
 # forward(method, variables, x, key, train) -> (what the method returns, the state after the call)
-Forward = Callable[[str, Any, Array, Array | None, bool], tuple[Array, Mapping[str, Any]]]
+Forward = Callable[[str, Any, Array, Array | None, bool], tuple[Any, Mapping[str, Any]]]
 
 
-def adapted(init: Callable[..., Any], forward: Forward, features_method: str | None) -> Model:
+def adapted(
+    init: Callable[..., Any], forward: Forward, features_method: str | None, both_method: str | None = None
+) -> Model:
     """The model of an adapter's two functions."""
 
     def strong_init(key: Array, x: Array) -> Any:
@@ -30,7 +32,9 @@ def adapted(init: Callable[..., Any], forward: Forward, features_method: str | N
         return jax.tree.map(lambda leaf: _cast(jnp.asarray(leaf), jnp.asarray(leaf).dtype), init(key, x))
 
     def apply(variables: Any, x: Array, *, key: Array | None = None, train: bool = False) -> Any:
-        logits, new_state = forward("__call__", variables, x, key, train)
+        return with_new_state(variables, *forward("__call__", variables, x, key, train), train)
+
+    def with_new_state(variables: Any, logits: Array, new_state: Mapping[str, Any], train: bool) -> Any:
         _, state = split_variables(variables)
         if not (train and state):
             return logits
@@ -43,7 +47,16 @@ def adapted(init: Callable[..., Any], forward: Forward, features_method: str | N
     def features(variables: Any, x: Array, *, key: Array | None = None, train: bool = False) -> Array:
         return forward(features_method, variables, x, key, train)[0]
 
-    return Model(strong_init, apply, features)
+    if both_method is None:
+        return Model(strong_init, apply, features)
+
+    def apply_with_features(
+        variables: Any, x: Array, *, key: Array | None = None, train: bool = False
+    ) -> tuple[Any, Array]:
+        (logits, found), new_state = forward(both_method, variables, x, key, train)
+        return with_new_state(variables, logits, new_state, train), found
+
+    return Model(strong_init, apply, features, apply_with_features=apply_with_features)
 
 
 def _cast(leaf: Array, dtype: Any) -> Array:

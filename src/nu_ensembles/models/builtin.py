@@ -37,7 +37,9 @@ def built_in(
 
 @functools.cache
 def _cached(spec: ModelSpec, module: nn.Module) -> Model:
-    return dataclasses.replace(from_linen(module, features_method="features"), spec=spec)
+    return dataclasses.replace(
+        from_linen(module, features_method="features", both_method="logits_and_features"), spec=spec
+    )
 
 
 def whole_number(option: str, value: Any, *, at_least: int) -> int:
@@ -61,7 +63,12 @@ def proportion(option: str, value: Any) -> float:
 
 
 def dtype_name(dtype: Any) -> str:
-    """The name of a compute dtype, given as a name, a numpy dtype or a jax scalar type."""
+    """The name of a compute dtype, given as a name, a numpy dtype or a jax scalar type.
+
+    "auto" is bfloat16 on a GPU and float32 elsewhere; a saved network keeps what it was made with.
+    """
+    if isinstance(dtype, str) and dtype == "auto":
+        return "bfloat16" if jax.default_backend() == "gpu" else "float32"
     try:
         name = jnp.dtype(dtype).name
     except TypeError:

@@ -6,7 +6,7 @@ biases, Fixup's scalars, poolings and the last layer in float32.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -14,6 +14,18 @@ from jax import Array
 
 from nu_ensembles.errors import InputError
 from nu_ensembles.models import convolution
+from nu_ensembles.models.activations import biased_relu
+
+# What a network gives back: its logits `[B, C]`, what enters the last layer `[B, F]`, or the pair of them.
+Returned = Literal["logits", "features", "both"]
+
+
+def last_layer(h: Array, layer: nn.Module, returned: Returned) -> Any:
+    """What a network whose features are `h` gives back."""
+    # Without logits the last layer is not even called, so that nothing of it is traced.
+    if returned == "features":
+        return h
+    return layer(h) if returned == "logits" else (layer(h), h)
 
 
 def full_dtype(dtype: Any) -> Any:
@@ -32,20 +44,50 @@ def promote_all_but_bias(*arrays: Array | None, dtype: Any = None, inexact: bool
     return [None if array is None else array.astype(dtype) for array in multiplied] + [bias]
 
 
-def conv(features: int, kernel_size: tuple[int, int], *, dtype: Any, **options: Any) -> nn.Conv:
+def conv(
+    features: int, kernel_size: tuple[int, int], *, dtype: Any, kernel_scale: Array | None = None, **options: Any
+) -> nn.Conv:
     """A convolution layer `[B, H, W, C] -> [B, H', W', features]` that multiplies in `dtype`.
 
     With a bias the result has the bias's dtype; the next layer casts it back.
+
+    Args:
+      kernel_scale: multiplies the kernel, in the kernel's own dtype.
     """
+
+    def promote(*arrays: Array | None, dtype: Any = None, inexact: bool = True) -> list[Array | None]:
+        x, kernel, bias = arrays
+        scaled = kernel if kernel is None or kernel_scale is None else kernel * kernel_scale
+        return promote_all_but_bias(x, scaled, bias, dtype=dtype, inexact=inexact)
+
     return nn.Conv(
         features,
         kernel_size,
         dtype=dtype,
         param_dtype=full_dtype(dtype),
-        promote_dtype=promote_all_but_bias,
+        promote_dtype=promote,
         conv_general_dilated=convolution.conv_general_dilated,
         **options,
     )
+
+
+class BiasedReluConv(nn.Module):
+    """`relu(convolution + bias)`, `[B, H, W, C] -> [B, H, W, features]`; parameters as `nn.Conv` has them."""
+
+    features: int
+    kernel_size: tuple[int, int]
+    dtype: str
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        full = full_dtype(self.dtype)
+        shape = (*self.kernel_size, x.shape[-1], self.features)
+        kernel = self.param("kernel", nn.initializers.lecun_normal(), shape, full)
+        bias = self.param("bias", nn.initializers.zeros, (self.features,), full)
+        y = convolution.conv_general_dilated(
+            x.astype(self.dtype), kernel.astype(self.dtype), (1, 1), "SAME", dimension_numbers=convolution.LAYOUT
+        )
+        return biased_relu(y, bias, self.dtype)
 
 
 def dense(features: int, *, dtype: Any, **options: Any) -> nn.Dense:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import flax.linen as nn
 from jax import Array
 
 from nu_ensembles.errors import InputError
+from nu_ensembles.models.activations import average_pool
 from nu_ensembles.models.builtin import built_in, dtype_name
-from nu_ensembles.models.layers import as_images, conv, dense, full_dtype
+from nu_ensembles.models.layers import BiasedReluConv, Returned, as_images, dense, full_dtype, last_layer
 from nu_ensembles.models.model import Model
 
 
@@ -18,24 +21,31 @@ class LeNet(nn.Module):
     dtype: str = "float32"
 
     @nn.compact
-    def __call__(self, x: Array, features_only: bool = False) -> Array:
+    def __call__(self, x: Array, returned: Returned = "logits") -> Any:
         h = as_images(x, "LeNet")
         if min(h.shape[1:3]) < 4:
             raise InputError(
                 f"LeNet halves an image twice and needs at least 4×4 pixels, not {h.shape[1]}×{h.shape[2]}; "
                 "use the model 'mlp'."
             )
-        for filters in (32, 64):
-            h = nn.relu(conv(filters, (3, 3), dtype=self.dtype)(h))
-            h = nn.avg_pool(h, (2, 2), strides=(2, 2)).astype(self.dtype)
+        for layer, filters in enumerate((32, 64)):
+            h = average_pool(BiasedReluConv(filters, (3, 3), self.dtype, name=f"Conv_{layer}")(h))
         h = h.reshape(h.shape[0], -1)
         h = nn.relu(dense(256, dtype=self.dtype)(h)).astype(full_dtype(self.dtype))
-        return h if features_only else dense(self.n_classes, dtype=h.dtype)(h)
+        return last_layer(h, dense(self.n_classes, dtype=h.dtype), returned)
 
     def features(self, x: Array) -> Array:
-        return self(x, features_only=True)
+        return self(x, returned="features")
+
+    def logits_and_features(self, x: Array) -> tuple[Array, Array]:
+        return self(x, returned="both")
 
 
-def lenet(n_classes: int, dtype: str = "float32") -> Model:
-    """The published LeNet. It has no dropout."""
+def lenet(n_classes: int, dtype: str = "auto") -> Model:
+    """The published LeNet. It has no dropout.
+
+    Args:
+      dtype: of the convolutions; "auto" is bfloat16 on a GPU and float32 elsewhere. The last layer and the logits are
+        float32 in any case.
+    """
     return built_in("lenet", LeNet, n_classes, {"dtype": dtype_name(dtype)})

@@ -20,6 +20,7 @@ def from_linen(
     module: nn.Module,
     *,
     features_method: str | None = None,
+    both_method: str | None = None,
     rng_streams: Sequence[str] = ("dropout",),
     **apply_options: Any,
 ) -> Model:
@@ -32,6 +33,8 @@ def from_linen(
     Args:
       features_method: name of a method that takes what `__call__` takes and returns what enters the last
         layer, `[B, F]`.
+      both_method: beside `features_method`, name of one that returns `(logits, features)`; ways to train that use
+        both then need one backward pass instead of two.
       rng_streams: names under which the module asks for randomness while training.
       apply_options: further keyword arguments of `__call__`, the same in every call.
     """
@@ -41,7 +44,8 @@ def from_linen(
             f"not {module!r}."
         )
     check_method(module, features_method)
-    arguments = (module, features_method, tuple(rng_streams), tuple(sorted(apply_options.items())))
+    check_method(module, both_method)
+    arguments = (module, features_method, both_method, tuple(rng_streams), tuple(sorted(apply_options.items())))
     try:
         hash(arguments)
     except TypeError:
@@ -53,6 +57,7 @@ def from_linen(
 def _model(
     module: nn.Module,
     features_method: str | None,
+    both_method: str | None,
     rng_streams: tuple[str, ...],
     apply_options: tuple[tuple[str, Any], ...],
 ) -> Model:
@@ -65,7 +70,7 @@ def _model(
         # Training mode, so that whatever only training uses exists as well.
         return dict(unfreeze(module.init(rngs, x, **arguments("__call__", train=True, has_key=True))))
 
-    def forward(method: str, variables: Any, x: Array, key: Array | None, train: bool) -> tuple[Array, Any]:
+    def forward(method: str, variables: Any, x: Array, key: Array | None, train: bool) -> tuple[Any, Any]:
         _, state = split_variables(variables)
         output, updated = module.apply(
             variables,
@@ -77,7 +82,7 @@ def _model(
         )
         return output, {**state, **unfreeze(updated)}
 
-    return adapted(init, forward, features_method)
+    return adapted(init, forward, features_method, both_method)
 
 
 _cached = functools.cache(_model)

@@ -7,13 +7,14 @@ three).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import flax.linen as nn
 from jax import Array
 
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.builtin import built_in, dtype_name, proportion, whole_number
-from nu_ensembles.models.layers import dense, full_dtype
+from nu_ensembles.models.layers import Returned, dense, full_dtype, last_layer
 from nu_ensembles.models.model import Model
 
 PUBLISHED_HIDDEN = (784, 500, 300)
@@ -28,16 +29,19 @@ class MLP(nn.Module):
     dtype: str = "float32"
 
     @nn.compact
-    def __call__(self, x: Array, deterministic: bool = True, features_only: bool = False) -> Array:
+    def __call__(self, x: Array, deterministic: bool = True, returned: Returned = "logits") -> Any:
         h = x.reshape(x.shape[0], -1)
         for units in self.hidden:
             h = nn.relu(dense(units, dtype=self.dtype)(h))
             h = nn.Dropout(self.dropout)(h, deterministic=deterministic)
         h = h.astype(full_dtype(self.dtype))
-        return h if features_only else dense(self.n_classes, dtype=h.dtype)(h)
+        return last_layer(h, dense(self.n_classes, dtype=h.dtype), returned)
 
     def features(self, x: Array, deterministic: bool = True) -> Array:
-        return self(x, deterministic, features_only=True)
+        return self(x, deterministic, returned="features")
+
+    def logits_and_features(self, x: Array, deterministic: bool = True) -> tuple[Array, Array]:
+        return self(x, deterministic, returned="both")
 
 
 def mlp(n_classes: int, hidden: Sequence[int] = (64, 64), dropout: float = 0.0, dtype: str = "float32") -> Model:

@@ -10,6 +10,8 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from jax import Array
+
 from nu_ensembles.errors import InputError
 
 
@@ -43,15 +45,18 @@ class Model:
         a whole.
       apply: `apply(variables, x[B, …], *, key, train) -> logits[B, C]`, or `(logits, new_state)` when `train`
         and the variables hold state. `key` may be None where nothing random happens.
-      features: `features(variables, x, *, key, train) -> [B, F]`, what enters the last layer; needed by DICE
-        only.
+      features: `features(variables, x, *, key, train) -> [B, F]`, what enters the last layer; needed by methods
+        that look at features (DICE). With the same key it draws what `apply` draws.
       spec: how a built-in network was made; None for a network of the user's own.
+      apply_with_features: `(what apply returns, features)` from one pass; without it such methods call both, and
+        pay for two backward passes.
     """
 
     init: Callable[..., Any]
     apply: Callable[..., Any]
     features: Callable[..., Any] | None = None
     spec: ModelSpec | None = None
+    apply_with_features: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
         for field in ("init", "apply"):
@@ -67,10 +72,29 @@ class Model:
 
     def __reduce__(self) -> tuple[Callable[..., Model], tuple[Any, ...]]:
         if self.spec is None:
-            return Model, (self.init, self.apply, self.features)
+            return Model, (self.init, self.apply, self.features, None, self.apply_with_features)
         from nu_ensembles.models.registry import from_spec
 
         return from_spec, (self.spec,)
+
+
+def logits_and_features(model: Model, variables: Any, x: Array, *, key: Array | None, train: bool) -> tuple[Any, Array]:
+    """What `model.apply` returns, and what enters the last layer, `[B, F]`.
+
+    Raises:
+      InputError: the model does not say what enters its last layer.
+    """
+    if model.apply_with_features is not None:
+        return model.apply_with_features(variables, x, key=key, train=train)
+    if model.features is None:
+        raise InputError(
+            "This method looks at the features before the last layer, which the model does not expose; give them as "
+            "nu.Model(init, apply, features=…), or name the module's method for them: from_linen(…, "
+            "features_method=…), likewise from_nnx and from_equinox."
+        )
+    # The same key draws the same dropout masks, and the compiler computes what the two have in common once.
+    output = model.apply(variables, x, key=key, train=train)
+    return output, model.features(variables, x, key=key, train=train)
 
 
 def split_variables(variables: Any) -> tuple[Any, Mapping[str, Any]]:

@@ -16,8 +16,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from nu_ensembles.errors import InputError
+from nu_ensembles.models.activations import biased_relu, biased_relu_dropout, keep_mask
 from nu_ensembles.models.builtin import built_in, dtype_name, proportion, whole_number
-from nu_ensembles.models.layers import as_images, conv, dense, full_dtype
+from nu_ensembles.models.layers import Returned, as_images, conv, dense, full_dtype, last_layer
 from nu_ensembles.models.model import Model
 
 STEM_CHANNELS = 16
@@ -25,23 +26,23 @@ BRANCH_CONVOLUTIONS = 2
 
 
 class FixupBias(nn.Module):
-    """Adds one learnt scalar, initially 0, to the whole tensor. The sum has the scalar's dtype, float32."""
+    """One learnt scalar `[1]`, initially 0, to be added to a whole tensor. The sum has its dtype, float32."""
 
     param_dtype: Any
 
     @nn.compact
-    def __call__(self, x: Array) -> Array:
-        return x + self.param("fixup_bias", nn.initializers.zeros, (1,), self.param_dtype)
+    def __call__(self) -> Array:
+        return self.param("fixup_bias", nn.initializers.zeros, (1,), self.param_dtype)
 
 
 class FixupMultiplier(nn.Module):
-    """Multiplies the whole tensor by one learnt scalar, initially 1. The product is float32."""
+    """One learnt scalar `[1]`, initially 1, by which a whole tensor is multiplied."""
 
     param_dtype: Any
 
     @nn.compact
-    def __call__(self, x: Array) -> Array:
-        return x * self.param("fixup_multiplier", nn.initializers.ones, (1,), self.param_dtype)
+    def __call__(self) -> Array:
+        return self.param("fixup_multiplier", nn.initializers.ones, (1,), self.param_dtype)
 
 
 class FixupBasicBlock(nn.Module):
@@ -59,8 +60,10 @@ class FixupBasicBlock(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array, deterministic: bool) -> Array:
-        bias = [FixupBias(full_dtype(self.dtype)) for _ in range(4)]
-        h = nn.relu(bias[0](x)).astype(self.dtype)
+        full = full_dtype(self.dtype)
+        before_first, after_first, before_second, at_end = [FixupBias(full)() for _ in range(4)]
+        multiplier = FixupMultiplier(full)()
+        h = biased_relu(x, before_first, self.dtype)
         projects = x.shape[-1] != self.channels
         # A block that changes the channel count takes its shortcut after bias and ReLU, the others before.
         shortcut = h if projects else x
@@ -69,13 +72,21 @@ class FixupBasicBlock(nn.Module):
         scale = 2.0 * self.n_blocks ** (-1 / (BRANCH_CONVOLUTIONS - 1))
         fixup = nn.initializers.variance_scaling(scale, "fan_in", "normal")
         h = self._conv(3, strides, kernel_init=fixup)(h)
-        h = bias[2](nn.relu(bias[1](h)))
-        h = nn.Dropout(self.dropout, broadcast_dims=(0,) if self.shared_dropout else ())(h, deterministic=deterministic)
-        h = self._conv(3, (1, 1), kernel_init=nn.initializers.zeros)(h)
-        h = bias[3](FixupMultiplier(full_dtype(self.dtype))(h))
+        h = self._between(h, after_first, before_second, deterministic)
+        # The multiplier scales the kernel instead of the result: its gradient is then a sum over the kernel.
+        h = self._conv(3, (1, 1), kernel_init=nn.initializers.zeros, kernel_scale=multiplier)(h) + at_end
         if projects:
             shortcut = self._conv(1, strides)(shortcut)
         return (shortcut + h).astype(self.dtype)
+
+    @nn.nowrap
+    def _between(self, h: Array, before: Array, after: Array, deterministic: bool) -> Array:
+        """Bias, ReLU, bias and dropout between the two convolutions."""
+        if deterministic or self.dropout == 0:
+            return (biased_relu(h, before, self.dtype) + after).astype(self.dtype)
+        shape = (1, *h.shape[1:]) if self.shared_dropout else h.shape
+        keep, share = keep_mask(self.make_rng("dropout"), shape, 1 - self.dropout)
+        return biased_relu_dropout(h, before, after, jnp.broadcast_to(keep, h.shape), share, self.dtype)
 
     @nn.nowrap
     def _conv(self, size: int, strides: tuple[int, int], **options: Any) -> nn.Conv:
@@ -107,11 +118,14 @@ class FixupWideResNet(nn.Module):
     dtype: str = "float32"
 
     @nn.compact
-    def __call__(self, x: Array, deterministic: bool = True, features_only: bool = False) -> Array:
+    def __call__(self, x: Array, deterministic: bool = True, returned: Returned = "logits") -> Any:
         full = full_dtype(self.dtype)
         n_stage_blocks = blocks_per_stage(self.depth)
-        h = FixupBias(full, name="bias1")(as_images(x, "A wide ResNet"))
-        h = conv(STEM_CHANNELS, (3, 3), use_bias=False, dtype=self.dtype, name="conv1")(h)
+        x = as_images(x, "A wide ResNet")
+        bias = FixupBias(full, name="bias1")()
+        stem = conv(STEM_CHANNELS, (3, 3), use_bias=False, dtype=self.dtype, name="conv1")
+        # stem(x + bias), taken apart: the bias's gradient then needs no gradient of the images.
+        h = (stem(x) + bias * stem(jnp.ones((1, *x.shape[1:]), x.dtype))).astype(self.dtype)
         for stage, stride in enumerate((1, 2, 2)):
             make_block = functools.partial(
                 FixupBasicBlock,
@@ -123,13 +137,15 @@ class FixupWideResNet(nn.Module):
             )
             h = FixupStage(make_block, stride, n_stage_blocks, name=f"block{stage + 1}")(h, deterministic)
         h = jnp.mean(nn.relu(h).astype(full), axis=(1, 2))
-        h = FixupBias(full, name="bias2")(h)
-        if features_only:
-            return h
-        return dense(self.n_classes, dtype=full, kernel_init=nn.initializers.zeros, name="fc")(h)
+        h = h + FixupBias(full, name="bias2")()
+        fc = dense(self.n_classes, dtype=full, kernel_init=nn.initializers.zeros, name="fc")
+        return last_layer(h, fc, returned)
 
     def features(self, x: Array, deterministic: bool = True) -> Array:
-        return self(x, deterministic, features_only=True)
+        return self(x, deterministic, returned="features")
+
+    def logits_and_features(self, x: Array, deterministic: bool = True) -> tuple[Array, Array]:
+        return self(x, deterministic, returned="both")
 
 
 def blocks_per_stage(depth: int) -> int:
@@ -147,14 +163,15 @@ def wide_resnet(
     widen: int = 4,
     dropout: float = 0.3,
     shared_dropout: bool = False,
-    dtype: str = "float32",
+    dtype: str = "auto",
 ) -> Model:
     """A Fixup wide ResNet, WRN-`depth`-`widen`.
 
     Args:
       shared_dropout: one dropout mask per layer for the whole batch, as the published training did, instead
         of a mask per image.
-      dtype: of the convolutions; the last layer and the logits stay float32.
+      dtype: of the convolutions; "auto" is bfloat16 on a GPU and float32 elsewhere. The last layer and the logits are
+        float32 in any case.
     """
     depth = whole_number("depth", depth, at_least=1)
     blocks_per_stage(depth)

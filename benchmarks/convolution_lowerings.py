@@ -1,0 +1,104 @@
+"""Milliseconds of a convolution of ten members under every lowering, pass by pass.
+
+    python benchmarks/convolution_lowerings.py [--members 10] [--images 64] [--out results/convolution-lowerings.json]
+
+For every layer shape of the published networks: forward, input gradient and weight gradient, each compiled and timed
+alone, in bfloat16 on a GPU and float32 elsewhere. The rules in `nu_ensembles/models/convolution.py` come from such a
+table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nu_ensembles.models.convolution import FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
+from nu_ensembles.models.lowerings import Geometry
+from nu_ensembles.runs import environment
+
+# (input channels, output channels, height and width, kernel size, stride)
+LAYERS = (
+    (64, 64, 32, 3, 1),
+    (128, 128, 16, 3, 1),
+    (256, 256, 8, 3, 1),
+    (3, 16, 32, 3, 1),
+    (16, 64, 32, 3, 1),
+    (64, 128, 32, 3, 2),
+    (128, 256, 16, 3, 2),
+    (16, 64, 32, 1, 1),
+    (64, 128, 32, 1, 2),
+    (128, 256, 16, 1, 2),
+    (3, 32, 32, 3, 1),
+    (32, 64, 16, 3, 1),
+)
+REPEATS = 15
+
+
+def milliseconds(function: Callable[..., jax.Array], *arguments: jax.Array) -> float:
+    compiled = jax.jit(function)
+    for _ in range(3):
+        compiled(*arguments).block_until_ready()
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        for _ in range(REPEATS):
+            result = compiled(*arguments)
+        result.block_until_ready()
+        times.append((time.perf_counter() - start) / REPEATS * 1e3)
+    return statistics.median(times)
+
+
+def layer_rows(layer: tuple[int, int, int, int, int], n_members: int, n_images: int) -> list[dict[str, object]]:
+    n_in, n_out, size, kernel, stride = layer
+    dtype = jnp.bfloat16 if jax.default_backend() == "gpu" else jnp.float32
+    rng = np.random.default_rng(0)
+    (low, high), *_ = jax.lax.padtype_to_pads((size, size), (kernel, kernel), (stride, stride), "SAME")
+    geometry = Geometry((stride, stride), ((low, high), (low, high)))
+
+    def drawn(*shape: int) -> jax.Array:
+        return jnp.asarray(rng.standard_normal(shape, np.float32), dtype)
+
+    x = drawn(n_members, n_images, size, size, n_in)
+    w = drawn(n_members, kernel, kernel, n_in, n_out)
+    g = drawn(n_members, n_images, -(-size // stride), -(-size // stride), n_out)
+    rows = []
+    for name in FORWARD:
+        forward, to_input, to_weights = FORWARD[name], INPUT_GRADIENT[name], WEIGHT_GRADIENT[name]
+        passes = {
+            "forward": milliseconds(lambda x, w, f=forward: f(geometry, x, w), x, w),
+            "input gradient": milliseconds(lambda w, g, f=to_input: f(geometry, w, g, (size, size)), w, g),
+            "weight gradient": milliseconds(lambda x, g, f=to_weights: f(geometry, x, g, (kernel, kernel)), x, g),
+        }
+        rows.append({"layer": layer, "lowering": name, **passes})
+        texts = " / ".join(f"{value:.3f}" for value in passes.values())
+        print(
+            f"{n_in:4d} -> {n_out:3d}, {size}x{size}, {kernel}x{kernel}, stride {stride}: {name:9s} {texts}", flush=True
+        )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--members", type=int, default=10)
+    parser.add_argument("--images", type=int, default=64)
+    parser.add_argument("--layers", type=int, default=len(LAYERS), help="only the first so many")
+    parser.add_argument("--out", type=Path, default=Path("results/convolution-lowerings.json"))
+    options = parser.parse_args()
+    rows: list[dict[str, object]] = []
+    for layer in LAYERS[: options.layers]:
+        rows += layer_rows(layer, options.members, options.images)
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        about = {"command": "python benchmarks/convolution_lowerings.py", "environment": environment()}
+        options.out.write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

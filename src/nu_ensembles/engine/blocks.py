@@ -1,0 +1,119 @@
+"""What steps draw, a block of them at once: rows of the labelled and the unlabelled set, and keys.
+
+Everything is a function of a lane's key and the step's number, so a run may stop and go on anywhere.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from nu_ensembles.engine.batches import batch_rows, pass_orders, rows_in_orders
+from nu_ensembles.engine.program import Lanes, Program, TrainingData
+from nu_ensembles.engine.step import ORDER, STEP, UNLABELED_ORDER, Draws, lane_key
+
+# Steps whose rows are drawn at once. A compiled call does not go beyond its block.
+BLOCK = 256
+
+
+class Block(NamedTuple):
+    """What `BLOCK` steps draw, computed at once; a step reads its slice.
+
+    rows: int32 `[R, BLOCK, B]`; unlabeled_rows: int32 `[R, BLOCK, B']`, or None.
+    batch_keys, network_keys: `[R, BLOCK]`.
+    """
+
+    rows: Array
+    unlabeled_rows: Array | None
+    batch_keys: Array
+    network_keys: Array
+
+    def draws(self, step: Array) -> Draws:
+        return Draws(*jax.tree.map(lambda drawn: drawn[:, step % BLOCK], self))
+
+
+@partial(jax.jit, static_argnames=("batch_size", "n_padded", "least_rows"))
+def lane_rows(
+    keys: Array, use: Array, block: Array, n_rows: Array, batch_size: int, n_padded: int, least_rows: int
+) -> Array:
+    """The rows of a block of steps, int32 `[R, BLOCK, B]`, from keys `[R]`, one `use` of them, and `n_rows` `[R]`."""
+
+    def one_lane(key: Array, n_rows: Array) -> Array:
+        return batch_rows(lane_key(key, use), block * BLOCK, BLOCK, batch_size, n_rows, n_padded, least_rows)
+
+    return jax.vmap(one_lane)(keys, n_rows)
+
+
+@partial(jax.jit, static_argnames=("n_passes", "n_padded"))
+def lane_orders(keys: Array, use: Array, first_pass: Array, n_rows: Array, n_passes: int, n_padded: int) -> Array:
+    """The orders of rows in passes first_pass `[R]` and up, int32 `[R, n_passes, n_padded]`."""
+
+    def one_lane(key: Array, first_pass: Array, n_rows: Array) -> Array:
+        return pass_orders(lane_key(key, use), first_pass, n_passes, n_rows, n_padded)
+
+    return jax.vmap(one_lane)(keys, first_pass, n_rows)
+
+
+@partial(jax.jit, static_argnames=("batch_size",))
+def lane_rows_in_orders(orders: Array, block: Array, n_rows: Array, batch_size: int) -> Array:
+    """What `lane_rows` gives, from orders that are at hand."""
+    return jax.vmap(lambda o, n: rows_in_orders(o, block * BLOCK, BLOCK, batch_size, n))(orders, n_rows)
+
+
+class LastingOrders:
+    """The orders of rows of a set so large that a pass over it outlasts a block.
+
+    They are drawn once a pass: drawing them for every block would make a step's time grow with the set.
+    """
+
+    def __init__(self) -> None:
+        self._drawn: dict[int, tuple[bytes, Array]] = {}
+
+    def rows(self, lanes: Lanes, use: int, number: int, n_rows: Array, batch_size: int, n_padded: int) -> Array:
+        """The rows of a block, int32 `[R, BLOCK, B]`."""
+        first_pass = number * BLOCK * batch_size // np.asarray(n_rows, np.int64)
+        if use not in self._drawn or self._drawn[use][0] != first_pass.tobytes():
+            self._drawn.pop(use, None)  # frees the memory before it is needed again
+            orders = lane_orders(lanes.key, use, jnp.asarray(first_pass, jnp.int32), n_rows, 2, n_padded)
+            self._drawn[use] = first_pass.tobytes(), orders
+        return lane_rows_in_orders(self._drawn[use][1], jnp.int32(number), n_rows, batch_size)
+
+
+@jax.jit
+def lane_keys(keys: Array, block: Array) -> tuple[Array, Array]:
+    """Keys of the batches and of the networks in a block of steps, each `[R, BLOCK]`."""
+
+    def one_step(key: Array, step: Array) -> Array:
+        return jax.random.split(jax.random.fold_in(lane_key(key, STEP), step))
+
+    steps = block * BLOCK + jnp.arange(BLOCK)
+    both = jax.vmap(jax.vmap(one_step, in_axes=(None, 0)), in_axes=(0, None))(keys, steps)
+    return both[..., 0], both[..., 1]
+
+
+def block_of(
+    program: Program, lanes: Lanes, data: TrainingData, number: int, lasting: LastingOrders | None = None
+) -> Block:
+    """What the steps of a block draw.
+
+    Args:
+      lasting: keeps the orders of large sets from one block to the next.
+    """
+
+    def rows(use: int, n_rows: Array, batch_size: int, n_padded: int, least: int) -> Array:
+        if lasting is not None and least >= BLOCK * batch_size:
+            return lasting.rows(lanes, use, number, n_rows, batch_size, n_padded)
+        return lane_rows(lanes.key, use, jnp.int32(number), n_rows, batch_size, n_padded, least)
+
+    labelled = rows(ORDER, lanes.n_rows, program.batch_size, lanes.rows.shape[1], program.least_rows)
+    unlabelled = None
+    if data.x_unlabeled is not None and data.n_unlabeled is not None:
+        n_unlabeled = jnp.full_like(lanes.n_rows, data.n_unlabeled)
+        n_padded, least = data.x_unlabeled.shape[0], program.least_unlabeled_rows
+        unlabelled = rows(UNLABELED_ORDER, n_unlabeled, program.unlabeled_batch_size, n_padded, least)
+    return Block(labelled, unlabelled, *lane_keys(lanes.key, jnp.int32(number)))

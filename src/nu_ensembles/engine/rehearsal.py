@@ -1,0 +1,90 @@
+"""A training on random rows, put together as `nu.fit` does it, for measuring what its steps take."""
+
+from __future__ import annotations
+
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nu_ensembles.engine.assembly import Settings, label_key, member_lanes, on_device
+from nu_ensembles.engine.plans import choose_plan
+from nu_ensembles.engine.program import TrainingData
+from nu_ensembles.engine.run import Run
+from nu_ensembles.labels import random_key
+from nu_ensembles.methods import Method
+from nu_ensembles.models import Model
+
+
+class Rehearsal:
+    """Members of a network on random data, compiled and one step into their training.
+
+    Under a plan that trains fewer members at once than there are, one group stands for all.
+
+    Args:
+      row_shape: of a row, `[H, W, C]` for images (bytes) or `[F]` for tables (float32).
+      n_rows, n_unlabeled: labelled and unlabelled rows there are.
+
+    Attributes:
+      plan: how the members run.
+      n_groups: groups that train one after another.
+      compile_s: seconds until the first step was done, compilation included.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        row_shape: tuple[int, ...],
+        method: Method,
+        n_members: int,
+        settings: Settings | None = None,
+        *,
+        n_classes: int = 10,
+        n_rows: int = 1000,
+        n_unlabeled: int = 5000,
+    ) -> None:
+        settings = settings or Settings()
+        key = random_key(0)
+        data = random_data(row_shape, method, n_members, n_classes, n_rows, n_unlabeled)
+        program = settings.program(model, n_rows, n_unlabeled)
+        self.plan = choose_plan(settings.plan, method, program, data, n_members)
+        self.n_groups = -(-n_members // self.plan.lanes_at_once)
+        # Every device needs the same number of lanes.
+        n_lanes = -(-self.plan.lanes_at_once // self.plan.n_devices) * self.plan.n_devices
+        start = time.perf_counter()
+        lanes = member_lanes(key, np.minimum(np.arange(n_lanes), n_members - 1).tolist(), n_rows, method, settings)
+        self.run = Run(program, lanes, data, on_host=self.plan.on_host, mesh=self.plan.mesh())
+        self.advance(1)
+        self.compile_s = time.perf_counter() - start
+
+    def advance(self, n_steps: int) -> float:
+        """Trains on; the milliseconds that a step of all members took."""
+        start = time.perf_counter()
+        self.run.advance(self.run.step + n_steps)
+        jax.block_until_ready(self.run.state)
+        return (time.perf_counter() - start) / n_steps * 1e3 * self.n_groups
+
+
+def random_data(
+    row_shape: tuple[int, ...], method: Method, n_members: int, n_classes: int, n_rows: int, n_unlabeled: int
+) -> TrainingData:
+    """Random rows and labels on the device, with random labels and predictions of earlier members where needed."""
+    rng = np.random.default_rng(0)
+
+    def rows(n: int) -> np.ndarray:
+        if len(row_shape) > 1:
+            return rng.integers(0, 256, (n, *row_shape), np.uint8)
+        return rng.standard_normal((n, *row_shape), np.float32)
+
+    x, y = rows(n_rows), rng.integers(0, n_classes, n_rows).astype(np.int32)
+    if not method.uses_unlabeled:
+        return on_device(x, y, np.ones(n_rows, np.float32), None, None)
+    targets = method.unlabeled_targets(label_key(random_key(0)), n_unlabeled, n_classes, n_members)
+    data = on_device(x, y, np.ones(n_rows, np.float32), rows(n_unlabeled), targets)
+    if method.shape != "sequential":
+        return data
+    # As the last member sees it.
+    assert data.x_unlabeled is not None
+    previous = jnp.full((n_members, data.x_unlabeled.shape[0], n_classes), 1 / n_classes)
+    return data._replace(previous=previous, n_previous=jnp.int32(n_members - 1))

@@ -1,0 +1,194 @@
+"""How a convolution of many members at once is put to the hardware: the same sums, arranged differently.
+
+Every function here maps stacks of members, images `[K, B, H, W, C]` and kernels `[K, h, w, C, O]`, and is exact up
+to rounding. Which one serves which layer is decided in `convolution.py`.
+
+  grouped   one convolution with a group per member, channels filled up with zeros where that is faster
+  patches   every window as a row (im2col), then one batched matrix product
+  unrolled  member after member, which is what a CPU likes best
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+LAYOUT = ("NHWC", "HWIO", "NHWC")
+# cuDNN's fast kernels want groups with as many input as output channels, and at least so many; zeros are cheaper than
+# the kernels for other groups.
+NARROWEST_GROUP = 64
+# Weight gradients of wider groups fall off the fast path and are put together from blocks of this width.
+WIDEST_GROUP = 128
+
+
+@dataclasses.dataclass(frozen=True)
+class Geometry:
+    """Strides and padding of a two-dimensional convolution, `((low, high), (low, high))`."""
+
+    strides: tuple[int, int]
+    padding: tuple[tuple[int, int], tuple[int, int]]
+
+
+def plain(geometry: Geometry, x: Array, w: Array) -> Array:
+    """One member: `[B, H, W, C]`, `[h, w, C, O]` -> `[B, H', W', O]`."""
+    return lax.conv_general_dilated(x, w, geometry.strides, geometry.padding, dimension_numbers=LAYOUT)
+
+
+def unrolled(geometry: Geometry, x: Array, w: Array) -> Array:
+    return jnp.stack([plain(geometry, x[member], w[member]) for member in range(len(w))])
+
+
+def grouped(geometry: Geometry, x: Array, w: Array) -> Array:
+    n_members, *_, n_out = w.shape
+    if w.shape[1:3] == (1, 1) and geometry.padding == ((0, 0), (0, 0)):
+        down, right = geometry.strides
+        x, geometry = x[:, :, ::down, ::right], Geometry((1, 1), geometry.padding)
+    width = max(NARROWEST_GROUP, *w.shape[3:])
+    y = lax.conv_general_dilated(
+        _members_into_channels(_widened(x, width)),
+        _members_into_channels(_widened(_widened(w, width, axis=3), width)),
+        geometry.strides,
+        geometry.padding,
+        dimension_numbers=LAYOUT,
+        feature_group_count=n_members,
+    )
+    return _members_out_of_channels(y, n_members)[..., :n_out]
+
+
+def patches(geometry: Geometry, x: Array, w: Array) -> Array:
+    k, height, width, _, n_out = w.shape
+    return jnp.einsum("kbhwp,kpo->kbhwo", windows(geometry, x, (height, width)), w.reshape(k, -1, n_out))
+
+
+def patches_weight_gradient(geometry: Geometry, x: Array, g: Array, size: tuple[int, int]) -> Array:
+    """Gradient of the kernel `[K, h, w, C, O]` from the gradient `g` of the result."""
+    rows = windows(geometry, x, size)
+    return jnp.einsum("kbhwp,kbhwo->kpo", rows, g).reshape(len(x), *size, x.shape[4], g.shape[4])
+
+
+def patches_input_gradient(geometry: Geometry, w: Array, g: Array, height_and_width: tuple[int, int]) -> Array:
+    """Gradient of the input: what each window adds to its pixels, one matrix product, then the windows overlaid.
+
+    Pixels are grouped by their phase within a stride, so that no zeros are multiplied or written.
+    """
+    k, height, width, n_in, n_out = w.shape
+    spread = jnp.einsum("kbhwo,kpo->kbhwp", g, w.reshape(k, -1, n_out))
+    spread = spread.reshape(*g.shape[:4], height, width, n_in)
+    spread = _overlaid(spread, 2, 4, geometry.strides[0], geometry.padding[0][0], height_and_width[0])
+    return _overlaid(spread, 3, 4, geometry.strides[1], geometry.padding[1][0], height_and_width[1])
+
+
+def grouped_weight_gradient(geometry: Geometry, x: Array, g: Array, size: tuple[int, int]) -> Array:
+    """Gradient of the kernel by grouped convolutions of at most `WIDEST_GROUP` channels on either side."""
+    n_members, n_in, n_out = len(x), x.shape[4], g.shape[4]
+    x_blocks, g_blocks = (-(-n // WIDEST_GROUP) for n in (n_in, n_out))
+    if n_in % x_blocks or n_out % g_blocks:
+        return _weight_gradient(grouped, geometry, x, g, size)
+    # Every pair of an input block and an output block is a group of its own; a round has as many as there are input
+    # blocks, and pairs block i with block i + shift.
+    apart_x = jnp.moveaxis(x.reshape(*x.shape[:4], x_blocks, -1), 4, 1)
+    apart_g = jnp.moveaxis(g.reshape(*g.shape[:4], g_blocks, -1), 4, 1)
+    groups = apart_x.reshape(-1, *apart_x.shape[2:])
+    rounds = []
+    for shift in range(g_blocks):
+        partners = jnp.stack([apart_g[:, (i + shift) % g_blocks] for i in range(x_blocks)], axis=1)
+        block = _weight_gradient(grouped, geometry, groups, partners.reshape(-1, *partners.shape[2:]), size)
+        rounds.append(block.reshape(n_members, x_blocks, *block.shape[1:]))
+    rows = [
+        jnp.concatenate([rounds[(j - i) % g_blocks][:, i] for j in range(g_blocks)], axis=-1) for i in range(x_blocks)
+    ]
+    return jnp.concatenate(rows, axis=3)
+
+
+def unrolled_weight_gradient(geometry: Geometry, x: Array, g: Array, size: tuple[int, int]) -> Array:
+    return _weight_gradient(unrolled, geometry, x, g, size)
+
+
+def input_gradient_of(
+    lowering: Callable[[Geometry, Array, Array], Array],
+) -> Callable[[Geometry, Array, Array, tuple[int, int]], Array]:
+    """The input's gradient under a lowering, by transposing it."""
+
+    def gradient(geometry: Geometry, w: Array, g: Array, height_and_width: tuple[int, int]) -> Array:
+        x = jax.ShapeDtypeStruct((*g.shape[:2], *height_and_width, w.shape[3]), g.dtype)
+        return jax.linear_transpose(lambda x: lowering(geometry, x, w), x)(g)[0]
+
+    return gradient
+
+
+def windows(geometry: Geometry, x: Array, size: tuple[int, int]) -> Array:
+    """What the kernel sees at every position, `[K, B, H', W', h * w * C]`."""
+    (height, width), (down, right) = size, geometry.strides
+    x = jnp.pad(x, ((0, 0), (0, 0), *geometry.padding, (0, 0)))
+    n_rows = (x.shape[2] - height) // down + 1
+    n_columns = (x.shape[3] - width) // right + 1
+    n_channels = x.shape[4]
+    if n_channels <= 4 and height * width > 1:
+        # Slices of so few channels are copied badly; one gather of single values is faster, but only of values that
+        # lie there: without the barrier each of them would be cropped, flipped and scaled anew for every window.
+        x = lax.optimization_barrier(x)
+        row, column, channel = np.unravel_index(np.arange(height * width * n_channels), (height, width, n_channels))
+        rows = down * np.arange(n_rows)[:, None, None] + row
+        columns = right * np.arange(n_columns)[:, None] + column
+        return x[:, :, rows, columns, channel]
+    slices = [
+        x[:, :, i : i + (n_rows - 1) * down + 1 : down, j : j + (n_columns - 1) * right + 1 : right]
+        for i in range(height)
+        for j in range(width)
+    ]
+    return jnp.concatenate(slices, axis=-1)
+
+
+def _overlaid(spread: Array, axis: int, taps_axis: int, stride: int, low: int, size: int) -> Array:
+    """Sums `spread[…, position, …, tap, …]` into pixel `position * stride + tap - low`; removes the axis of taps."""
+    n_positions, n_taps = spread.shape[axis], spread.shape[taps_axis]
+    length = -(-(size + low) // stride)  # positions of one phase that cover all pixels
+    phases = []
+    for phase in range(stride):
+        total = None
+        for tap in range(phase, n_taps, stride):
+            part = lax.index_in_dim(spread, tap, taps_axis, keepdims=False)
+            before = tap // stride
+            beyond = length - n_positions - before
+            edges = [(0, 0, 0)] * part.ndim
+            edges[axis] = (before, beyond, 0)
+            part = lax.pad(part, jnp.zeros((), part.dtype), edges)
+            total = part if total is None else total + part
+        if total is None:
+            shape = list(spread.shape)
+            shape[axis] = length
+            del shape[taps_axis]
+            total = jnp.zeros(shape, spread.dtype)
+        phases.append(total)
+    pixels = jnp.stack(phases, axis=axis + 1)
+    pixels = pixels.reshape(*pixels.shape[:axis], length * stride, *pixels.shape[axis + 2 :])
+    return lax.slice_in_dim(pixels, low, low + size, axis=axis)
+
+
+def _weight_gradient(
+    lowering: Callable[[Geometry, Array, Array], Array], geometry: Geometry, x: Array, g: Array, size: tuple[int, int]
+) -> Array:
+    w = jax.ShapeDtypeStruct((len(x), *size, x.shape[4], g.shape[4]), x.dtype)
+    return jax.linear_transpose(lambda w: lowering(geometry, x, w), w)(g)[0]
+
+
+def _members_into_channels(stack: Array) -> Array:
+    """`[K, a, b, c, D] -> [a, b, c, K * D]`; no copy where the compiler picks the layout."""
+    moved = jnp.moveaxis(stack, 0, 3)
+    return moved.reshape(*moved.shape[:3], -1)
+
+
+def _members_out_of_channels(y: Array, n_members: int) -> Array:
+    return jnp.moveaxis(y.reshape(*y.shape[:3], n_members, -1), 3, 0)
+
+
+def _widened(stack: Array, width: int, axis: int = 4) -> Array:
+    """Zeros behind the channels."""
+    edges = [(0, 0)] * stack.ndim
+    edges[axis] = (0, width - stack.shape[axis])
+    return jnp.pad(stack, edges)

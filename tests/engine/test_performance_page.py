@@ -1,0 +1,116 @@
+"""The performance page shows what the benchmarks' files hold, and says so where there is none."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import types
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def load() -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location("make_performance_tables", DOCS / "make_performance_tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+MAKER = load()
+GPU = {"backend": "gpu", "device": "NVIDIA H200", "cores": 16, "versions": {"jax": "0.11.2"}}
+
+
+@pytest.mark.parametrize("name", sorted(MAKER.TABLES))
+def test_a_table_of_the_page_is_the_one_that_the_results_give(name: str) -> None:
+    assert (DOCS / "generated" / name).read_text(encoding="utf-8") == MAKER.TABLES[name]()
+
+
+def test_the_page_includes_every_table() -> None:
+    text = (DOCS / "performance.md").read_text(encoding="utf-8")
+    included = set(re.findall(r"^```\{include\} generated/(.*)$", text, re.MULTILINE))
+    assert included == {*MAKER.TABLES, "step-time.md"}
+
+
+@pytest.fixture
+def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(MAKER, "RESULTS", tmp_path)
+
+    def write(name: str, *rows: dict) -> None:
+        found = {"command": "python x.py", "torch": "2.11", "environment": GPU, "rows": rows}
+        (tmp_path / f"{name}-h200.json").write_text(json.dumps(found))
+
+    return write
+
+
+@pytest.mark.parametrize("name", sorted(MAKER.TABLES))
+def test_what_was_not_measured_says_so(results, name: str) -> None:
+    assert re.fullmatch(r"Not measured yet; `python benchmarks/.*` does it\.\n", MAKER.TABLES[name]())
+
+
+def test_peers_and_floor(results) -> None:
+    row = {
+        "network": "LeNet",
+        "ours_ms": 0.5,
+        "peers_ms": {"loop, fp32": 20.0, "loop, bf16": 15.0},
+        "missing": {"z": "no"},
+    }
+    row |= {"floor_ms": 0.25, "flops": 24e9, "bytes": 0.6e9, "flops_a_second": 7e14, "bytes_a_second": 4e12}
+    results("peers", row)
+    assert MAKER.peers() == (
+        "| network | side | ms a step | ours is faster by |\n| --- | --- | --- | --- |\n"
+        "| LeNet | **ours** | 0.50 |  |\n|  | PyTorch, loop, bf16 | 15.00 | 30.0 × |\n"
+        "|  | PyTorch, loop, fp32 | 20.00 | 40.0 × |\n|  | PyTorch, z | – (no) |  |\n\n"
+        "Measured by `python x.py` on NVIDIA H200, jax 0.11.2, torch 2.11.\n"
+    )
+    assert "| LeNet | 0.50 | 0.25 | 2.0 | 24 | 0.6 | 700 TFLOP/s, 4 TB/s |" in MAKER.floors()
+
+
+def test_a_change_shows_as_columns_and_small_classes_are_left_out(results) -> None:
+    before = {"network": "MLP", "state": "before", "ms": 2.0, "by_kind_ms": {"convolution": 1.5, "other": 0.001}}
+    now = {"network": "MLP", "state": "now", "ms": 1.0, "by_kind_ms": {"convolution": 0.5, "other": 0.0}}
+    results("where-time-goes", before, now)
+    text = MAKER.where_time_goes()
+    assert "| network | ms a step in | before | now |" in text
+    assert "| MLP | whole step | **2.00** | **1.00** |" in text
+    assert "|  | convolution | 1.50 | 0.50 |" in text
+    assert "other" not in text
+
+
+def test_scores_of_both_dtypes_are_compared_in_pairs(results) -> None:
+    rows = [
+        {"network": "lenet", "epochs": 100, "seed": seed, "dtype": dtype, "accuracy": value, "ece": 0.1, "nll": 1.0}
+        for seed, dtype, value in [
+            (0, "float32", 0.5),
+            (0, "bfloat16", 0.51),
+            (1, "float32", 0.52),
+            (1, "bfloat16", 0.53),
+        ]
+    ]
+    results("bf16-vs-float32", *rows, rows[0] | {"seed": 2})  # a seed that has only one of them does not count
+    line = "| lenet | 100 | 2 | accuracy | 0.5100 ± 0.0141 | 0.5200 ± 0.0141 | 0.0100 ± 0.0000 |"
+    assert line in MAKER.dtypes()
+
+
+def test_scaling_names_what_grows(results) -> None:
+    results(
+        "scaling",
+        {"part": "unlabelled", "network": "mlp", "value": 1000000, "ms": 0.4, "plan": "vectorised", "peak_bytes": 2e9},
+        {
+            "part": "devices",
+            "network": "mlp",
+            "value": 4,
+            "ms": 1,
+            "plan": "sharded",
+            "devices_used": 4,
+            "collectives": 0,
+        },
+    )
+    text = MAKER.scaling()
+    assert "| unlabelled rows | mlp | 1,000,000 | 0.400 | 2000 | vectorised |" in text
+    assert "| simulated CPU devices | mlp | 4 | 1.000 |  | sharded, 4 used, 0 exchanges |" in text

@@ -1,0 +1,169 @@
+"""Bias, ReLU, dropout and pooling between convolutions: the plain expressions, and masks that are really random."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import Array
+
+from nu_ensembles.models.activations import average_pool, biased_relu, biased_relu_dropout, keep_mask
+
+SHAPE = (2, 3, 5, 4)
+RNG = np.random.default_rng(0)
+X = jnp.asarray(RNG.standard_normal(SHAPE), jnp.float32)
+G = jnp.asarray(RNG.standard_normal(SHAPE), jnp.float32)
+KEEP = jnp.asarray(RNG.random(SHAPE) < 0.7)
+
+
+def value_and_gradients(function: Callable[..., Array], *arguments: Array) -> Any:
+    """The result, and the gradients of its product with G."""
+
+    def pulled(*arguments: Array) -> tuple[Array, Any]:
+        y, pull_back = jax.vjp(function, *arguments)
+        return y, pull_back(G.astype(y.dtype))
+
+    return jax.jit(pulled)(*arguments)
+
+
+def assert_same(found: Any, expected: Any, tolerance: float = 1e-6) -> None:
+    assert jax.tree.map(lambda a: (a.shape, a.dtype), found) == jax.tree.map(lambda a: (a.shape, a.dtype), expected)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(
+            a.astype(jnp.float32), b.astype(jnp.float32), rtol=tolerance, atol=tolerance
+        ),
+        found,
+        expected,
+    )
+
+
+def test_biased_relu_on_numbers_one_can_check() -> None:
+    x, bias = jnp.array([[-2.0, 0.5], [1.0, -0.25]]), jnp.array([0.5])
+    y, pull_back = jax.vjp(lambda x, bias: biased_relu(x, bias, "float32"), x, bias)
+    np.testing.assert_array_equal(y, [[0.0, 1.0], [1.5, 0.25]])
+    to_x, to_bias = pull_back(jnp.array([[1.0, 2.0], [4.0, 8.0]]))
+    np.testing.assert_array_equal(to_x, [[0.0, 2.0], [4.0, 8.0]])
+    np.testing.assert_array_equal(to_bias, [14.0])
+
+
+@pytest.mark.parametrize("n_biases", [1, SHAPE[-1]])
+def test_biased_relu_is_the_plain_expression_in_values_and_gradients(n_biases: int) -> None:
+    bias = jnp.linspace(-0.5, 0.5, n_biases)
+    found = value_and_gradients(lambda x, b: biased_relu(x, b, "float32"), X, bias)
+    assert_same(found, value_and_gradients(lambda x, b: jax.nn.relu(x + b), X, bias))
+
+
+def test_biased_relu_adds_up_a_biass_gradient_in_float32_whatever_the_activations_dtype() -> None:
+    # Ones in bfloat16 stop adding up at 256.
+    x, bias = jnp.ones((1, 32, 32, 1), jnp.bfloat16), jnp.zeros(1)
+    gradient = jax.grad(lambda b: jnp.sum(biased_relu(x, b, "bfloat16").astype(jnp.float32)))(bias)
+    assert gradient.dtype == jnp.float32
+    np.testing.assert_array_equal(gradient, [1024.0])
+
+
+def test_the_gradient_of_bfloat16_activations_is_bfloat16() -> None:
+    x = X.astype(jnp.bfloat16)
+    y, (to_x, to_bias) = value_and_gradients(lambda x, b: biased_relu(x, b, "bfloat16"), x, jnp.array([0.1]))
+    assert (y.dtype, to_x.dtype, to_bias.dtype) == (jnp.bfloat16, jnp.bfloat16, jnp.float32)
+
+
+def plain_dropout(x: Array, before: Array, after: Array) -> Array:
+    return jnp.where(KEEP, (jax.nn.relu(x + before) + after) / 0.7, 0)
+
+
+def ours_with_dropout(x: Array, before: Array, after: Array) -> Array:
+    return biased_relu_dropout(x, before, after, KEEP, 0.7, "float32")
+
+
+def test_dropout_between_two_biases_is_the_plain_expression_in_values_and_gradients() -> None:
+    arguments = X, jnp.array([0.2]), jnp.array([-0.3])
+    assert_same(
+        value_and_gradients(ours_with_dropout, *arguments), value_and_gradients(plain_dropout, *arguments), 2e-6
+    )
+
+
+def test_gradients_are_the_same_under_a_vmap_over_members() -> None:
+    x, before = jnp.stack([X, -X]), jnp.array([[0.2], [-0.1]])
+
+    def gradient(function: Callable[..., Array]) -> Any:
+        def one(x: Array, before: Array) -> Array:
+            return jnp.sum(G * function(x, before, -before))
+
+        return jax.jit(jax.grad(lambda x, b: jnp.sum(jax.vmap(one)(x, b)), (0, 1)))(x, before)
+
+    assert_same(gradient(ours_with_dropout), gradient(plain_dropout), 1e-5)
+
+
+@pytest.mark.parametrize(("height", "width"), [(4, 6), (5, 7), (4, 5)])
+def test_average_pool_takes_means_of_four_pixels_and_drops_an_odd_last_row_and_column(height: int, width: int) -> None:
+    x = jnp.asarray(RNG.standard_normal((2, height, width, 3)), jnp.float32)
+
+    def by_hand(x: Array) -> Array:
+        x = x[:, : height // 2 * 2, : width // 2 * 2]
+        return (x[:, ::2, ::2] + x[:, 1::2, ::2] + x[:, ::2, 1::2] + x[:, 1::2, 1::2]) / 4
+
+    found, expected = (
+        jax.jit(jax.value_and_grad(lambda x, f=f: jnp.sum(jnp.sin(f(x)))))(x) for f in (average_pool, by_hand)
+    )
+    assert average_pool(x).shape == (2, height // 2, width // 2, 3)
+    assert_same(found, expected, 1e-5)
+
+
+def test_average_pool_sums_in_float32() -> None:
+    # 256 + 1 is 256 in bfloat16; the mean of 256, 1, 1, 2 is 65.
+    x = jnp.array([[256, 1], [1, 2]], jnp.bfloat16)[None, :, :, None]
+    assert average_pool(x).item() == 65.0
+
+
+# Compiled without optimisation, which takes longer than all the masks.
+FAST = {"xla_backend_optimization_level": 0}
+mask = jax.jit(keep_mask, static_argnums=(1, 2), compiler_options=FAST)
+
+
+@pytest.mark.parametrize("keep", [0.1, 0.7])
+def test_a_mask_keeps_the_share_it_says(keep: float) -> None:
+    kept, share = mask(jax.random.key(1), (64, 16, 64), keep)
+    assert abs(float(share) - keep) <= 0.5 / 65536
+    # Four standard errors of 65,536 independent decisions.
+    assert abs(float(kept.mean()) - keep) < 4 * (keep * (1 - keep) / kept.size) ** 0.5
+
+
+def correlation(a: Any, b: Any) -> float:
+    """In standard errors of independent decisions."""
+    a, b = np.asarray(a, np.float64).ravel(), np.asarray(b, np.float64).ravel()
+    return float(abs(np.corrcoef(a, b)[0, 1]) * len(a) ** 0.5)
+
+
+def test_the_four_decisions_of_a_random_block_are_independent() -> None:
+    kept, _ = mask(jax.random.key(2), (256, 64, 4), 0.5)
+    parts = [kept[..., part] for part in range(4)]
+    assert all(correlation(a, b) < 4 for a, b in itertools.combinations(parts, 2))
+    assert all(correlation(part[:-1], part[1:]) < 4 for part in parts)
+
+
+def test_masks_of_two_keys_and_of_two_members_are_independent() -> None:
+    keys = jax.random.split(jax.random.key(3), 2)
+    one, other = (mask(key, (64, 64, 8), 0.7)[0] for key in keys)
+    assert correlation(one, other) < 4
+    together = jax.jit(jax.vmap(lambda key: keep_mask(key, (64, 64, 8), 0.7)[0]), compiler_options=FAST)(keys)
+    np.testing.assert_array_equal(together, jnp.stack([one, other]))
+
+
+@pytest.mark.parametrize("last", [1, 3, 5])
+def test_a_mask_has_the_shape_that_was_asked_for_whatever_its_last_axis(last: int) -> None:
+    kept, _ = mask(jax.random.key(4), (1024, last), 0.5)
+    assert kept.shape == (1024, last)
+    assert kept.dtype == jnp.bool_
+    # Every column is random, the last one of an incomplete block included.
+    np.testing.assert_allclose(kept.mean(axis=0), 0.5, atol=4 * 0.5 / 32)
+    assert all(correlation(kept[:, 0], kept[:, column]) < 4 for column in range(1, last))
+
+
+def test_the_same_key_gives_the_same_mask() -> None:
+    one, again = (mask(jax.random.key(5), (1024, 5), 0.5)[0] for _ in range(2))
+    np.testing.assert_array_equal(one, again)
