@@ -149,6 +149,19 @@ def test_convolutions_predict_member_after_member_on_a_cpu_with_the_same_result(
     np.testing.assert_allclose(alone.predict_members(images)[0], members[1], atol=1e-6)
 
 
+def test_members_that_are_dropout_masks_are_the_same_for_every_row_in_convolutions_too() -> None:
+    images = np.random.default_rng(0).integers(0, 256, (5, 8, 8, 1)).astype(np.uint8)
+    keys = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), 2)))
+    network = models.wide_resnet(3, depth=10, widen=1)
+    masked = ensemble(1, network, (8, 8, 1), pixels=True, mask_keys=keys)
+    # Small weights: with large ones every softmax is certain, whatever the mask.
+    masked = dataclasses.replace(masked, params=jax.tree.map(lambda leaf: leaf / 10, masked.params))
+    members = masked.predict_members(images)
+    assert (masked.n_members, members.shape) == (2, (2, 5, 3))
+    assert np.abs(members[0] - members[1]).max() > 1e-3
+    np.testing.assert_allclose(masked.predict_members(images[::-1])[:, ::-1], members, atol=1e-5)
+
+
 def test_many_rows_predict_in_bounded_memory() -> None:
     scaling = Standardisation(np.zeros(16), np.ones(16))
     fifty = ensemble(50, row_shape=(16,), standardisation=scaling)
@@ -279,7 +292,9 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 
 def test_an_ensemble_of_a_newer_version_asks_for_an_upgrade(saved: Path) -> None:
     manifest = storage.read_sealed_json(saved / MANIFEST, "The manifest")
-    storage.write_sealed_json(saved / MANIFEST, {**manifest, "format": 2, "package": "nu-ensembles 9.0"})
+    storage.write_sealed_json(
+        saved / MANIFEST, {**manifest, "format": module.FORMAT + 1, "package": "nu-ensembles 9.0"}
+    )
     with pytest.raises(InputError, match=r"saved by a newer version \(nu-ensembles 9\.0\).*upgrade nu-ensembles"):
         nu.Ensemble.load(saved)
 

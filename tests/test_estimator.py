@@ -19,10 +19,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import nu_ensembles as nu
-from nu_ensembles import models, tuning
+from nu_ensembles import models, stages, tuning
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator import any_method
-from nu_ensembles.metrics.temperature import scale_temperature
+from nu_ensembles.metrics.temperature import fit_temperature, scale_temperature
 
 # The sizes of the other tests, so that all share compiled programs: 20 steps of 8 rows.
 SMALL: dict[str, Any] = {
@@ -464,13 +464,96 @@ def test_a_killed_fit_resumes_after_its_search(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(any_method, "fit_problem", killed)
+        patch.setattr(any_method, "fit_members", killed)
         with pytest.raises(KeyboardInterrupt):
             auto(run_folder=tmp_path / "run").fit(x, y, X_unlabeled=u)
     monkeypatch.setattr("nu_ensembles.tuning.record.search", killed)
     resumed = auto(run_folder=tmp_path / "run", resume=True).fit(x, y, X_unlabeled=u)
     assert_same_bits(resumed, searched)
     assert resumed.verdict_ == searched.verdict_
+
+
+# Methods of several trainings, and those whose members meet
+
+
+@pytest.mark.parametrize("method", ["single", "mc_dropout", "swag", "hyper_deep", "self_training"])
+def test_a_procedure_runs_by_its_name_as_in_nu_fit(blobs, method: str) -> None:
+    x, y, u = blobs
+    options = {"hyper_deep": {"pool_size": 3, "dropouts": [0.0]}, "self_training": {"eras": 1, "fraction": 0.4}}
+    classifier = standard(method=method, method_options=options.get(method), standardize=False).fit(x, y, X_unlabeled=u)
+    assert classifier.ensemble_.training["method"] == method
+    assert classifier.verdict_.startswith(f"{method}, 20 steps as given")
+    by_hand = nu.fit(
+        models.mlp(3, hidden=(8,)),
+        x,
+        y,
+        u,
+        nu.methods.build(method, **(options.get(method) or {})),
+        3,
+        seed=classifier.ensemble_.training["seed"],
+        steps=20,
+        batch_size=8,
+        learning_rate=0.01,
+    )
+    np.testing.assert_array_equal(by_hand.predict_members(x), classifier.predict_members(x))
+
+
+def test_a_method_may_be_given_itself(fitted, blobs) -> None:
+    x, y, u = blobs
+    itself = clone(standard(method=nu.methods.Nu(0.1))).fit(x, y, X_unlabeled=u)
+    assert_same_bits(itself, fitted)
+    with pytest.raises(InputError, match="method_options go with a method's name; this method has its options already"):
+        standard(method=nu.methods.Nu(0.1), method_options={"beta": 0.2}).fit(x, y, X_unlabeled=u)
+
+
+@pytest.fixture
+def trained_stages(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """(labelled rows, steps) of every training of a procedure."""
+    seen: list[tuple[int, int]] = []
+    train = stages.train
+
+    def recording(program: Any, lanes: Any, data: Any, n_steps: int, **options: Any) -> Any:
+        seen.append((int(lanes.n_rows[0]), n_steps))
+        return train(program, lanes, data, n_steps, **options)
+
+    monkeypatch.setattr(stages, "train", recording)
+    return seen
+
+
+def test_the_length_of_a_procedure_is_that_of_its_first_training_and_its_temperature_its_own(
+    blobs, trained_stages, tmp_path: Path
+) -> None:
+    x, y, u = blobs
+    options = {"early_stopping": True, "temperature": True, "cv": 2, "run_folder": tmp_path / "run"}
+    swag = standard(method="swag", **options).fit(x, y, X_unlabeled=u)
+    assert swag.search_.steps[-1] == 20
+    assert swag.n_steps_ == int(swag.search_.steps[np.argmin(swag.search_.nll[0])])
+    # On all rows, and on each half of the first of the two deals that few labels get.
+    assert trained_stages == [(40, swag.n_steps_), (20, swag.n_steps_), (20, swag.n_steps_)]
+    assert swag.ensemble_.temperature == swag.temperature_ > 0
+    assert "at that length its first training (standard) has the lowest out-of-fold NLL" in swag.verdict_
+    assert swag.verdict_.endswith(f"The out-of-fold temperature is {swag.temperature_:.2f}.")
+    assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+
+
+def test_validation_rows_give_a_procedure_its_temperature_without_another_training(blobs, trained_stages) -> None:
+    x, y, _ = blobs
+    single = standard(method="single", temperature=True).fit(x, y, validation=(x[:12], y[:12]))
+    assert trained_stages == [(40, 20)]
+    expected = fit_temperature(single.predict_members(x[:12]).mean(axis=0), y[:12], 30.0)
+    assert single.temperature_ == pytest.approx(expected, rel=1e-3)
+
+
+def test_steps_and_temperature_of_a_joint_method_come_from_one_training_a_fold_with_all_members(
+    blobs, trained_stages
+) -> None:
+    x, y, _ = blobs
+    joint = standard(method="pac2", early_stopping=True, cv=2).fit(x, y)
+    # Two deals of two folds, then all rows.
+    assert trained_stages == [(20, 20)] * 4 + [(40, joint.n_steps_)]
+    assert joint.n_steps_ in joint.search_.steps
+    assert np.isfinite(joint.search_.nll).all()
+    assert joint.temperature_ > 0
 
 
 # What is refused

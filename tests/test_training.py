@@ -16,7 +16,7 @@ import optax
 import pytest
 
 import nu_ensembles as nu
-from nu_ensembles import metrics, models, storage, training
+from nu_ensembles import metrics, models, stages, storage
 from nu_ensembles.engine.augmentation import FlipAndCrop
 from nu_ensembles.errors import InputError, NonFiniteLossError
 from nu_ensembles.methods import Nu, Standard, method
@@ -65,7 +65,7 @@ def captured(monkeypatch: pytest.MonkeyPatch):
         raise ReachedEngineError
 
     def capture(fit: Fit, **options: Any) -> dict[str, Any]:
-        monkeypatch.setattr(training, "train", no_training)
+        monkeypatch.setattr(stages, "train", no_training)
         with pytest.raises(ReachedEngineError):
             fit(**options)
         return given
@@ -180,13 +180,13 @@ def test_only_missing_members_are_trained_and_the_result_is_that_of_the_large_fi
     options = {"method": Nu(0.1), "plan": "sequential"}
     large, small = fit(**options), fit(n_members=2, **options)
     trained: list[list[int]] = []
-    engine = training.train
+    engine = stages.train
 
     def recording(program: Any, lanes: Any, *arguments: Any, **rest: Any) -> Any:
         trained.append(lanes.member.tolist())
         return engine(program, lanes, *arguments, **rest)
 
-    monkeypatch.setattr(training, "train", recording)
+    monkeypatch.setattr(stages, "train", recording)
     added = fit(add_to=small, **options)
     assert trained == [[2]]
     assert_same_bits(added, large)
@@ -383,7 +383,7 @@ def test_a_fit_that_was_killed_in_mid_save_resumes_to_the_same_bits(fit: Fit, bl
     storage.save_arrays(tmp_path / "blobs.safetensors", dict(zip("xyu", blobs, strict=True)))
     script = Path(__file__).with_name("killed_training.py")
     killed = subprocess.run(
-        [sys.executable, script, tmp_path, plan], env=os.environ, capture_output=True, text=True, check=False
+        [sys.executable, script, tmp_path, plan, "nu"], env=os.environ, capture_output=True, text=True, check=False
     )
     assert killed.returncode == -9, killed.stderr
     left = {path.name for path in (tmp_path / "run" / "checkpoints").iterdir()}

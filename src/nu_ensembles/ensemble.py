@@ -25,7 +25,8 @@ from nu_ensembles.models import Model, from_spec, split_variables
 from nu_ensembles.models.inspect import uses_convolution
 from nu_ensembles.preprocessing import Standardisation, check_kind, network_rows
 
-FORMAT = 1
+# Version 1 knows nothing of dropout masks; what has none is still written as such, for older versions to read.
+FORMAT = 2
 MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"
 # Rows that are scaled and checked at a time: bounded memory however many rows come in.
 ROWS_PER_PASS = 1 << 16
@@ -37,12 +38,14 @@ class Ensemble:
 
     Attributes:
       model: the network, written for one member.
-      params, model_state: the members' variables; every leaf has a leading axis of members.
+      params, model_state: the members' variables; every leaf has a leading axis of members (of length 1, if these
+        are the dropout masks of one network).
       classes: `[C]`, in the order of the probabilities.
       row_shape: shape of one input row.
       standardisation: applied to the inputs first, or None.
       pixels: whether it was trained on bytes, which become x/255; then it predicts bytes only.
       temperature: applied to the mean probability; 1 leaves it as it is.
+      mask_keys: uint32 `[K, 2]`, the keys of the members' dropout masks, or None where each is a network of its own.
       training: how it was trained (method, seed, steps, …), plain values.
       history: one row of scores per evaluation on validation data.
     """
@@ -55,11 +58,17 @@ class Ensemble:
     standardisation: Standardisation | None = None
     pixels: bool = False
     temperature: float = 1.0
+    mask_keys: np.ndarray | None = None
     training: dict[str, Any] = dataclasses.field(default_factory=dict)
     history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     @property
     def n_members(self) -> int:
+        return self.n_networks if self.mask_keys is None else len(self.mask_keys)
+
+    @property
+    def n_networks(self) -> int:
+        """How many networks there are: as many as members, unless those are dropout masks."""
         return jax.tree.leaves(self.params)[0].shape[0]
 
     def predict_members(self, x: Any, batch_size: int | None = None) -> np.ndarray:
@@ -101,6 +110,7 @@ class Ensemble:
                 network_rows(part, self.standardisation),
                 lanes_at_once=1 if one_by_one else None,
                 rows_at_once=batch_size,
+                mask_keys=self.mask_keys,
             ):
                 yield slice(start + rows.start, start + rows.stop), members
 
@@ -110,13 +120,16 @@ class Ensemble:
         arrays |= {f"state/{name}": value for name, value in storage.flatten_like(self.model_state).items()}
         if self.standardisation is not None:
             arrays |= {"input/mean": self.standardisation.mean, "input/scale": self.standardisation.scale}
+        if self.mask_keys is not None:
+            arrays["mask_keys"] = self.mask_keys
         with storage.new_folder(folder) as inside:
             checksum = storage.save_arrays(inside / WEIGHTS, arrays)
             manifest = {
-                "format": FORMAT,
+                "format": 1 if self.mask_keys is None else FORMAT,
                 "package": f"nu-ensembles {__version__}",
                 "model": self.model.spec.to_dict() if self.model.spec else None,
                 "n_members": self.n_members,
+                "n_networks": self.n_networks,
                 "row_shape": list(self.row_shape),
                 "classes": _classes_to_json(self.classes),
                 "temperature": self.temperature,
@@ -152,7 +165,9 @@ class Ensemble:
         arrays = storage.load_arrays(folder / manifest["weights"]["file"], manifest["weights"]["sha256"])
         row_shape = tuple(manifest["row_shape"])
         dtype = manifest["training"].get("dtype", "float32")
-        params, model_state = _templates(model, row_shape, manifest["n_members"], dtype)
+        # Manifests of version 1 have as many networks as members.
+        n_networks = manifest.get("n_networks", manifest["n_members"])
+        params, model_state = _templates(model, row_shape, n_networks, dtype)
         standardisation = None
         if manifest["standardised"]:
             standardisation = Standardisation(arrays["input/mean"], arrays["input/scale"])
@@ -166,6 +181,7 @@ class Ensemble:
                 standardisation=standardisation,
                 pixels=manifest["pixels"],
                 temperature=manifest["temperature"],
+                mask_keys=arrays.get("mask_keys"),
                 training=manifest["training"],
                 history=manifest["history"],
             )
@@ -193,6 +209,8 @@ class Ensemble:
 
     def with_members_of(self, other: Ensemble) -> Ensemble:
         """This ensemble followed by the members of another of the same network, classes and scaling."""
+        if self.mask_keys is not None or other.mask_keys is not None:
+            raise InputError("Members that are dropout masks of one network cannot be put together with others.")
         differing = self.differences(other.model, other.classes, other.row_shape, other.standardisation, other.pixels)
         if differing:
             raise InputError(f"Only ensembles of the same {' and '.join(differing)} can be put together.")

@@ -14,8 +14,8 @@ from nu_ensembles import models
 from nu_ensembles.errors import InputError
 from nu_ensembles.inputs import Unlabeled, check_labels, check_rows, check_weights
 from nu_ensembles.labels import random_key
-from nu_ensembles.methods import Method, Standard
-from nu_ensembles.models import Model
+from nu_ensembles.methods import AnyMethod, Nu, Procedure, Standard
+from nu_ensembles.models import Model, logits_and_features
 from nu_ensembles.preprocessing import Standardisation, check_kind, network_rows
 
 
@@ -42,6 +42,11 @@ class Problem:
     def pixels(self) -> bool:
         """Whether the rows are bytes, which the network gets as x/255."""
         return self.x.dtype == np.uint8
+
+    def part(self, rows: np.ndarray) -> Problem:
+        """The problem of these labelled rows alone; the unlabelled ones stay."""
+        x, codes, weight, numbers = self.x[rows], self.codes[rows], self.weight[rows], self.row_numbers[rows]
+        return dataclasses.replace(self, x=x, codes=codes, weight=weight, row_numbers=numbers)
 
     def rows(self, x: Any, name: str) -> np.ndarray:
         """Further rows (validation data), checked and scaled as the training rows were."""
@@ -86,8 +91,8 @@ def prepare(
     )
 
 
-def build_network(model: str | Model, problem: Problem, options: dict[str, Any]) -> Model:
-    """The network, after a look at its shapes: it must take the rows and give one logit per class."""
+def build_network(model: str | Model, problem: Problem, options: dict[str, Any], method: AnyMethod) -> Model:
+    """The network that the method trains, after a look at its shapes: it takes the rows and gives a logit per class."""
     if isinstance(model, str):
         network = models.build(model, len(problem.classes), **options)
     elif isinstance(model, Model):
@@ -107,20 +112,37 @@ def build_network(model: str | Model, problem: Problem, options: dict[str, Any])
         raise InputError(
             f"The network turns two rows into {found} where {expected} is expected: one logit for each class of y."
         )
+    if isinstance(method, Procedure):
+        return method.network(network, problem.x.shape[1:])
+    if method.uses_features:
+        # A network that does not expose them is refused here, before anything is written.
+        jax.eval_shape(lambda v, x: logits_and_features(network, v, x, key=None, train=False), variables, x)
     return network
 
 
-def effective_method(method: Method, n_unlabeled: int) -> Method:
-    """The method that will run: one that needs unlabelled data and has none becomes the standard ensemble."""
+def effective_method(method: AnyMethod, n_unlabeled: int) -> AnyMethod:
+    """The method that will run on so many unlabelled rows.
+
+    Without any, a nu-ensemble becomes the standard ensemble that it is at beta = 0, with a warning, and so does what
+    only adds nu to something else. Every other method that takes unlabelled rows is refused: it would be another one.
+    """
     method = method.effective()
-    if method.uses_unlabeled and n_unlabeled == 0:
-        warnings.warn(
-            f"There is no unlabelled data, so {method.name!r} falls back to a standard ensemble; pass unlabelled rows "
-            "to use it.",
-            stacklevel=3,
+    if not method.uses_unlabeled or n_unlabeled:
+        return method
+    without = method.without_unlabeled() if isinstance(method, Procedure) else None
+    if isinstance(method, Nu):
+        without = Standard()
+    if without is None:
+        raise InputError(
+            f"The method {method.name!r} needs unlabelled rows, and there are none; pass some, or use another method, "
+            "such as 'standard'."
         )
-        return Standard()
-    return method
+    fallen = "a standard ensemble" if isinstance(without, Standard) else f"{without.name!r} without random labels"
+    warnings.warn(
+        f"There is no unlabelled data, so {method.name!r} falls back to {fallen}; pass unlabelled rows to use it.",
+        stacklevel=3,
+    )
+    return without
 
 
 def validation_rows(problem: Problem, validation: tuple[Any, Any]) -> tuple[np.ndarray, np.ndarray]:

@@ -3,6 +3,8 @@
 config.yaml        the settings          environment.json   machine, versions
 metrics.json       a row per evaluation  log.txt            what happened when
 checkpoints/       to resume from        model/             the trained ensemble
+
+A training in several stages has a folder in checkpoints/ for each of them, and files there for what they came to.
 """
 
 from __future__ import annotations
@@ -10,11 +12,13 @@ from __future__ import annotations
 import datetime
 import json
 import platform
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from nu_ensembles import storage
 from nu_ensembles._version import __version__
@@ -64,6 +68,7 @@ class RunFolder:
         else:
             self._start(config)
         self.log("resumed" if started else "started")
+        self.resume, self.checkpoint_seconds = resume, checkpoint_seconds
         self.checkpoints = CheckpointFolder(self.folder / "checkpoints", checkpoint_seconds, resume)
         self._rows = {row["step"]: row for row in self._read_rows()}
 
@@ -107,7 +112,43 @@ class RunFolder:
     def rows(self) -> list[dict[str, Any]]:
         return [self._rows[step] for step in sorted(self._rows)]
 
+    def stage(self, name: str) -> CheckpointFolder:
+        """Where one stage of a training keeps its checkpoints."""
+        return CheckpointFolder(self.checkpoints.folder / name, self.checkpoint_seconds, self.resume)
+
+    def remembered(self, name: str, fingerprint: str, compute: Callable[[], np.ndarray]) -> np.ndarray:
+        """An array that takes long to compute: from an earlier life of this run, or computed and kept.
+
+        Args:
+          name: of the array; stages whose names start with it end with it.
+          fingerprint: of what it depends on.
+        """
+        index, arrays = (self.checkpoints.folder / f"{name}.{suffix}" for suffix in ("json", "safetensors"))
+        if not index.exists():
+            array = compute()
+            self.checkpoints.folder.mkdir(parents=True, exist_ok=True)
+            checksum = storage.save_arrays(arrays, {"array": array})
+            storage.write_sealed_json(index, {"fingerprint": fingerprint, "sha256": checksum})
+            self._clear_stages(f"{name}-*/")
+            return array
+        entry = storage.read_sealed_json(index, "the index of a result")
+        if entry["fingerprint"] != fingerprint:
+            raise InputError(
+                f"The result {index} belongs to other data or settings; use the same ones to resume the run, or start "
+                "again in another folder."
+            )
+        return storage.load_arrays(arrays, entry["sha256"])["array"]
+
+    def _clear_stages(self, pattern: str) -> None:
+        for place in self.checkpoints.folder.glob(pattern):
+            self.stage(place.name).clear()
+            place.rmdir()
+
     def finish(self) -> None:
         """Removes what only an unfinished run needs."""
         self.checkpoints.clear()
+        self._clear_stages("*/")
+        for suffix in ("json", "safetensors"):
+            for result in self.checkpoints.folder.glob(f"*.{suffix}"):
+                result.unlink()
         self.log("finished")

@@ -1,11 +1,13 @@
 """`nu.fit`: from arrays to a trained ensemble, for any network and any method.
 
-The scikit-learn classifiers add input scaling by default and the choice of beta; this is the level below.
+The scikit-learn classifiers add input scaling by default and the choice of beta; this is the level below. What runs
+underneath, stage by stage where a method has several, is in `trainer.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +17,23 @@ import optax
 from jax import Array
 
 from nu_ensembles import methods
-from nu_ensembles.engine.assembly import Settings, label_key, member_lanes, on_device
+from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.engine.augmentation import Augmentation, as_augmentation
 from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.plans import check_plan
-from nu_ensembles.engine.train import Evaluate, train
+from nu_ensembles.engine.train import Evaluate
 from nu_ensembles.ensemble import Ensemble
 from nu_ensembles.errors import InputError
 from nu_ensembles.inputs import check_positive, check_whole
 from nu_ensembles.labels import random_key
-from nu_ensembles.methods import Method, Nu, Standard
+from nu_ensembles.methods import AnyMethod, Nu, Procedure, Standard
 from nu_ensembles.metrics import evaluate as score
 from nu_ensembles.models import Model
 from nu_ensembles.problem import Problem, build_network, effective_method, prepare, validation_rows
 from nu_ensembles.runs import RunFolder
+from nu_ensembles.trainer import check_procedure, ensemble_of, fit_members, fit_problem
+
+__all__ = ["fit", "fit_problem", "n_steps_of"]
 
 
 def n_steps_of(epochs: float, n_rows: int, batch_size: int) -> int:
@@ -36,46 +41,12 @@ def n_steps_of(epochs: float, n_rows: int, batch_size: int) -> int:
     return max(1, round(epochs * max(1, n_rows // batch_size)))
 
 
-def fit_problem(
-    problem: Problem,
-    model: Model,
-    method: Method,
-    settings: Settings,
-    members: Sequence[int],
-    n_steps: int,
-    seed: int | Array,
-    *,
-    evaluate: Evaluate | None = None,
-    run: RunFolder | None = None,
-    verbose: int = 0,
-) -> tuple[Any, Any]:
-    """Trains the given members; returns their params and model_state, leaves `[len(members), …]`."""
-    key = random_key(seed)
-    u = problem.x_unlabeled if method.uses_unlabeled else None
-    targets = None
-    if u is not None:
-        targets = method.unlabeled_targets(label_key(key), len(u), len(problem.classes), max(members) + 1)
-    data = on_device(problem.x, problem.codes, problem.weight, u, targets)
-    trained = train(
-        settings.program(model, len(problem.x), 0 if u is None else len(u)),
-        member_lanes(key, members, len(problem.x), method, settings),
-        data,
-        n_steps,
-        plan=settings.plan,
-        evaluate=evaluate,
-        checkpoints=run.checkpoints if run else None,
-        verbose=verbose,
-        description=f"{method.name}, {len(members)} members",
-    )
-    return trained.params, trained.model_state
-
-
 def fit(
     model: str | Model,
     x: Any,
     y: Any,
     x_unlabeled: Any = None,
-    method: Method | str | None = None,
+    method: AnyMethod | str | None = None,
     n_members: int = 10,
     epochs: float | None = None,
     seed: int | Array = 0,
@@ -115,7 +86,8 @@ def fit(
       classes: all classes, if y does not hold each of them.
       standardize: scale every feature to mean 0 and variance 1 over labelled and unlabelled rows.
       augment: "flip_crop", or any hashable `(key, images) -> images`; for labelled images, as published.
-      validation: `(x, y)` to score every `evaluate_every` epochs; the scores stand in `ensemble.history`.
+      validation: `(x, y)` to score every `evaluate_every` epochs; the scores stand in `ensemble.history`. A method
+        of several trainings is scored at its end, and makes its own choices (as "hyper_deep" does) on these rows.
       run_folder: where checkpoints, scores and the model are written as the run goes. With `resume=True` a killed run
         goes on from its last checkpoint, to the same bits on a CPU.
       add_to: an ensemble trained with the same arguments; only the members that it lacks are trained.
@@ -130,10 +102,10 @@ def fit(
     """
     check_whole(n_members, "n_members")
     problem = prepare(x, y, x_unlabeled, sample_weight, classes, standardize, names=("x", "x_unlabeled"))
-    network = build_network(model, problem, {} if dtype == "float32" else {"dtype": dtype})
     if method is None:
         method = Nu() if problem.n_unlabeled else Standard()
     chosen = effective_method(methods.build(method) if isinstance(method, str) else method, problem.n_unlabeled)
+    network = build_network(model, problem, {} if dtype == "float32" else {"dtype": dtype}, chosen)
     settings = Settings(
         batch_size=batch_size,
         unlabeled_batch_size=unlabeled_batch_size,
@@ -163,8 +135,11 @@ def fit(
         "optimizer": "AdamW" if optimizer is None else lasting_repr(optimizer),
     }
     members = _missing_members(add_to, n_members, training, problem, network, chosen)
-    check_plan(plan, chosen)
+    first = chosen.base if isinstance(chosen, Procedure) else chosen
+    check_plan(plan, first)
+    settings.check_augmentation(first)
     held_out = None if validation is None else validation_rows(problem, validation)
+    check_procedure(chosen, problem, settings, validated=held_out is not None)
     every = n_steps_of(check_positive(evaluate_every, "evaluate_every"), len(problem.x), batch_size)
     if resume and run_folder is None:
         raise InputError("resume=True needs the run_folder of the run that is to go on.")
@@ -173,7 +148,9 @@ def fit(
     if run_folder is not None:
         run = RunFolder(run_folder, {"n_members": n_members, **training}, resume, checkpoint_seconds)
     history: list[dict[str, Any]] = []
-    params, model_state = fit_problem(
+    recorded = _recording(history, run)
+    scoring = None if held_out is None else _scoring(*held_out, n_steps, every, recorded)
+    trained = fit_members(
         problem,
         network,
         chosen,
@@ -181,21 +158,16 @@ def fit(
         members,
         n_steps,
         seed,
-        evaluate=None if held_out is None else _scoring(*held_out, n_steps, every, history, run),
+        validation=held_out,
+        evaluate=scoring,
         run=run,
         verbose=verbose,
     )
-    ensemble = Ensemble(
-        network,
-        params,
-        model_state,
-        problem.classes,
-        problem.x.shape[1:],
-        problem.standardisation,
-        problem.pixels,
-        training=training,
-        history=run.rows() if run else history,
-    )
+    ensemble = ensemble_of(trained, problem, training, history=history)
+    if validation is not None and held_out is not None and isinstance(chosen, Procedure):
+        recorded(n_steps, ensemble.predict_members(validation[0]), held_out[1])
+    if run is not None:
+        ensemble = dataclasses.replace(ensemble, history=run.rows())
     if add_to is not None:
         ensemble = add_to.with_members_of(ensemble)
     if run is not None:
@@ -219,7 +191,7 @@ def _missing_members(
     training: dict[str, Any],
     problem: Problem,
     network: Model,
-    method: Method,
+    method: AnyMethod,
 ) -> list[int]:
     if add_to is None:
         return list(range(n_members))
@@ -241,16 +213,25 @@ def _missing_members(
     return list(range(add_to.n_members, n_members))
 
 
-def _scoring(
-    x: np.ndarray, labels: np.ndarray, n_steps: int, every: int, history: list[dict[str, Any]], run: RunFolder | None
-) -> Evaluate:
-    """Predict the validation rows now and then, and put their scores into the history and the run folder."""
-    at = [*range(every, n_steps, every), n_steps]
+def _recording(history: list[dict[str, Any]], run: RunFolder | None) -> Callable[[int, np.ndarray, np.ndarray], None]:
+    """A function that puts the scores at a step, of probabilities `[K, N, C]`, into the history and the run folder."""
 
-    def then(step: int, probabilities: np.ndarray) -> None:
+    def record(step: int, probabilities: np.ndarray, labels: np.ndarray) -> None:
         row = {"step": step, **{name: float(value) for name, value in score(probabilities, labels).items()}}
         history.append(row)
         if run is not None:
             run.add_row(row)
 
-    return Evaluate(x, at, then)
+    return record
+
+
+def _scoring(
+    x: np.ndarray,
+    labels: np.ndarray,
+    n_steps: int,
+    every: int,
+    record: Callable[[int, np.ndarray, np.ndarray], None],
+) -> Evaluate:
+    """Predict the validation rows now and then, and record their scores."""
+    at = [*range(every, n_steps, every), n_steps]
+    return Evaluate(x, at, then=lambda step, probabilities: record(step, probabilities, labels))

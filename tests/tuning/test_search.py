@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from nu_ensembles import models, storage
 from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.engine.run import Run, many_steps
 from nu_ensembles.errors import DamagedFileError, InputError
-from nu_ensembles.methods import Nu, Standard, method
+from nu_ensembles.methods import Nu, Standard
 from nu_ensembles.problem import Problem, prepare
 from nu_ensembles.tuning import record, recorded_search
 from nu_ensembles.tuning import search as search_function
@@ -108,9 +108,7 @@ def test_the_grid_is_extended_until_the_best_value_is_inside(monkeypatch: pytest
 
     monkeypatch.setattr(sys.modules[SearchSettings.__module__], "_Trial", Fake)
     nothing: Any = None
-    found = search_function(
-        nothing, nothing, nothing, nothing, SETTINGS, 40, 0, how=SearchSettings(betas=(0.03, 0.0, 0.01))
-    )
+    found = search_function(nothing, nothing, Nu, nothing, SETTINGS, 40, 0, how=SearchSettings(betas=(0.03, 0.0, 0.01)))
     assert asked == [[0.0, 0.01, 0.03], [0.1], [0.3], [1.0]]
     assert found.betas.tolist() == [0.0, 0.01, 0.03, 0.1, 0.3, 1.0]
     assert found.beta == 0.3
@@ -219,16 +217,6 @@ def test_a_validation_set_takes_the_place_of_the_folds(problem: Problem, blobs) 
     assert found.out_of_fold.codes.tolist() == y[rest].tolist()
     assert found.nll[0, -1] < found.nll[0, 0]
     assert np.isfinite(found.nll[:, 0]).all()
-
-
-def test_a_method_whose_members_do_not_train_alone_is_refused(problem: Problem, folds: list[Fold]) -> None:
-    @method()
-    class Joint(Standard):
-        name: ClassVar[str] = "joint"
-        shape: ClassVar[Any] = "joint"
-
-    with pytest.raises(InputError, match=r"training length cannot be searched for 'joint'.*set max_iter"):
-        search(problem, folds, lambda beta: Joint())
 
 
 def test_a_group_of_lanes_shrinks_when_half_of_it_is_gone_and_goes_on_as_before(

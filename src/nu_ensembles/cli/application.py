@@ -19,9 +19,13 @@ from nu_ensembles.cli.check import check
 from nu_ensembles.cli.configuration import from_config_file
 from nu_ensembles.cli.corrupt import corrupt
 from nu_ensembles.cli.demo import demo
+from nu_ensembles.cli.doctor import doctor
 from nu_ensembles.cli.evaluate import evaluate
 from nu_ensembles.cli.fit import fit
 from nu_ensembles.cli.predict import predict
+from nu_ensembles.cli.profile import profile
+from nu_ensembles.cli.report import report
+from nu_ensembles.cli.study import study
 from nu_ensembles.errors import InputError, MissingExtraError, NonFiniteLossError
 
 PROGRAM = "nu-ensembles"
@@ -37,6 +41,7 @@ nu-ensembles check train.csv --unlabeled more.csv --target label
 nu-ensembles fit train.csv --unlabeled more.csv --target label --out model
 nu-ensembles evaluate model test.csv --target label
 nu-ensembles predict model new.csv --out predictions.csv
+nu-ensembles study table1 --datasets digits --models mlp --seeds 2
 ```
 
 Data files are .csv, .npz and .parquet files, or folders of images with a sub-folder for each class.
@@ -52,7 +57,7 @@ app = App(
     exit_on_error=False,
     suppress_keyboard_interrupt=False,
 )
-for number, command in enumerate((demo, check, fit, predict, evaluate, corrupt)):
+for number, command in enumerate((demo, check, fit, predict, evaluate, corrupt, study, report, doctor, profile)):
     app.command(command, sort_key=number, config=from_config_file if command is fit else None)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from nu_ensembles.cli.method_options import typed_options
 from nu_ensembles.cli.options import (
     OUTPUT,
     DataOptions,
@@ -53,6 +54,7 @@ def fit(
     nu-ensembles fit train.npz --unlabeled more.npz --hidden 128,64 --out model
     nu-ensembles fit photos/ --unlabeled more_photos/ --model lenet --out model
     nu-ensembles fit train.npz --method standard --early-stopping --out model
+    nu-ensembles fit train.npz --method swag --method-options.last 0.3 --out model
     nu-ensembles fit train.csv --config fit.yaml --run-folder run
     nu-ensembles fit train.csv --config fit.yaml --run-folder run --resume
     ```
@@ -107,8 +109,12 @@ def build_classifier(
         own = {name: getattr(method, name) for name in ("beta", "betas", "labels", "tolerance")}
         return NuEnsembleClassifier(**own, **options)
     if method.beta != "auto":
-        raise InputError(f"--beta belongs to --method nu; leave it out for {method.method!r}.")
-    return EnsembleClassifier(method.method, method_options=method.method_options or None, **options)
+        raise InputError(
+            f"--beta belongs to --method nu; leave it out for {method.method!r} (a beta of its own goes by "
+            "--method-options.beta)."
+        )
+    method_options = typed_options(method.method, method.method_options) or None
+    return EnsembleClassifier(method.method, method_options=method_options, **options)
 
 
 def _destination(out: Path | None, run: RunOptions) -> Path:

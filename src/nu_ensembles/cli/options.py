@@ -93,7 +93,7 @@ class MethodOptions:
       temperature: Scale the probabilities by the temperature that suits held-out rows.
       cv: Folds that the choices are made on.
       validation: File of labelled rows that takes the place of the folds.
-      method_options: Further options of the method, as in --method-options.alpha 0.1.
+      method_options: Further options of the method, as in --method-options.alpha 0.1; several values as in 0.1,0.2.
     """
 
     method: str = "nu"
@@ -106,7 +106,7 @@ class MethodOptions:
     temperature: bool = False
     cv: int = 5
     validation: Path | None = None
-    method_options: Annotated[dict[str, float | str], Parameter(show_default=False)] = dataclasses.field(
+    method_options: Annotated[dict[str, tuple[str, ...]], Parameter(show_default=False)] = dataclasses.field(
         default_factory=dict
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +18,6 @@ from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.engine.augmentation import Augmentation, as_augmentation
 from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.plans import check_plan
-from nu_ensembles.ensemble import Ensemble
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator.arguments import (
     check_same_columns,
@@ -26,23 +26,27 @@ from nu_ensembles.estimator.arguments import (
     wants_standardisation,
 )
 from nu_ensembles.inputs import Unlabeled, check_rows, check_whole
-from nu_ensembles.methods import Method
+from nu_ensembles.methods import AnyMethod, Method, Procedure
 from nu_ensembles.models import Model
 from nu_ensembles.problem import Problem, build_network, effective_method, prepare, validation_rows
 from nu_ensembles.runs import RunFolder
-from nu_ensembles.training import fit_problem
+from nu_ensembles.trainer import check_procedure, ensemble_of, fit_members
 from nu_ensembles.tuning import SearchResult, SearchSettings
+
+# Lengths that early stopping tries for a method of several trainings, which has to be carried out for each.
+PROCEDURE_STOPS = 5
 
 
 class EnsembleClassifier(ClassifierMixin, BaseEstimator):
     """An ensemble trained by any method, for tables `[n, features]` and images `[n, height, width, channels]`.
 
     Args:
-      method: "standard", "nu", …; see `nu.methods.METHODS`.
+      method: "standard", "nu", …; see `nu.methods.METHODS`. A method itself will do, too: `nu.methods.Swag(last=0.3)`.
       n_members: how many networks (K).
       model: a built-in network's name or a `nu.Model`.
       method_options, model_options: what the method and the built-in network take beside that, as dicts.
-      early_stopping: choose the number of steps by out-of-fold NLL instead of training for `max_iter` passes.
+      early_stopping: choose the number of steps by out-of-fold NLL instead of training for `max_iter` passes. For a
+        method of several trainings (`nu.methods.Procedure`) the whole of it is tried at five lengths, fold by fold.
       max_iter: passes over the labelled rows, or the most that early stopping may choose.
       batch_size, unlabeled_batch_size: rows a member sees in a step.
       learning_rate, weight_decay: of AdamW, constant.
@@ -72,7 +76,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        method: str = "standard",
+        method: str | AnyMethod = "standard",
         n_members: int = 10,
         model: str | Model = "mlp",
         *,
@@ -123,20 +127,31 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     # What differs between methods: the candidates of a search, and the method that is trained in the end.
 
-    def _search_settings(self, method: Method) -> SearchSettings | None:
+    def _search_settings(self, method: AnyMethod) -> SearchSettings | None:
         """How to search, or None where nothing is to be chosen."""
         if not self.early_stopping and not self.temperature:
             return None
-        n_stops = SearchSettings().n_stops if self.early_stopping else 1
-        # One candidate, under its own beta if it has one.
-        return SearchSettings(betas=(float(getattr(method, "beta", 0.0)),), n_stops=n_stops, extend=False)
+        usual = SearchSettings()
+        n_stops = PROCEDURE_STOPS if isinstance(method, Procedure) else usual.n_stops
+        return SearchSettings(
+            # One candidate, under its own beta if it has one.
+            betas=(float(getattr(method, "beta", 0.0)),),
+            # Members that meet, or are chosen, are worth what they are only when all are there.
+            n_members=usual.n_members if method.shape == "independent" else self.n_members,
+            n_stops=n_stops if self.early_stopping else 1,
+            extend=False,
+        )
 
-    def _method(self) -> Method:
-        return methods.build(self.method, **(self.method_options or {}))
+    def _method(self) -> AnyMethod:
+        if isinstance(self.method, str):
+            return methods.build(self.method, **(self.method_options or {}))
+        if self.method_options:
+            raise InputError("method_options go with a method's name; this method has its options already.")
+        return self.method
 
-    def _candidate(self, method: Method, beta: float) -> Method:
+    def _candidate(self, method: AnyMethod, beta: float) -> Method:
         """The method that stands for a beta in a search; here there is one candidate."""
-        return method
+        return method.base if isinstance(method, Procedure) else method
 
     def fit(
         self,
@@ -160,34 +175,29 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         method = self._method()
         problem = self._problem(X, y, X_unlabeled, sample_weight)
         method = effective_method(method, problem.n_unlabeled)
-        network = build_network(self.model, problem, self.model_options or {})
+        network = build_network(self.model, problem, self.model_options or {}, method)
         settings = self._settings()
-        check_plan(self.plan, method)
+        check_plan(self.plan, self._candidate(method, 0.0))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         max_steps = self.max_iter * math.ceil(len(problem.x) / self.batch_size)
         how = self._search_settings(method)
-        folds = [] if how is None or validation is not None else folds_of(self.cv, problem, seed)
         held_out = None if validation is None else validation_rows(problem, validation)
+        check_procedure(method, problem, settings, validated=held_out is not None)
+        folds = [] if how is None or validation is not None else folds_of(self.cv, problem, seed)
         # Only now, when the data and the options are known to be good, is anything written.
         run = self._run_folder(seed)
         result = None
         if how is not None:
-            result = tuning.recorded_search(
-                None if run is None else run.folder,
-                problem,
-                network,
-                lambda beta: self._candidate(method, beta),
-                folds,
-                settings,
-                max_steps,
-                seed,
-                how=how,
-                validation=held_out,
-                verbose=self.verbose,
-            )
-            method = self._candidate(method, result.beta).effective()
+            common = folds, settings, max_steps, seed
+            options = {"how": how, "validation": held_out, "verbose": self.verbose}
+            if isinstance(method, Procedure):
+                result = tuning.search_procedure(run, problem, network, method, *common, **options)
+            else:
+                place, of_beta = None if run is None else run.folder, partial(self._candidate, method)
+                result = tuning.recorded_search(place, problem, network, of_beta, *common, **options)
+                method = of_beta(result.beta).effective()
         self.n_steps_ = max_steps if result is None else result.n_steps
-        params, model_state = fit_problem(
+        members = fit_members(
             problem,
             network,
             method,
@@ -195,6 +205,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
             range(self.n_members),
             self.n_steps_,
             seed,
+            validation=held_out,
             run=run,
             verbose=self.verbose,
         )
@@ -203,29 +214,21 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         self._describe(method, result)
         self.classes_ = problem.classes
         self.n_iter_ = max(1, round(self.n_steps_ * self.batch_size / len(problem.x)))
-        self.ensemble_ = Ensemble(
-            model=network,
-            params=params,
-            model_state=model_state,
-            classes=problem.classes,
-            row_shape=problem.x.shape[1:],
-            standardisation=problem.standardisation,
-            pixels=problem.pixels,
-            temperature=self.temperature_ if self.temperature else 1.0,
-            training={
-                "method": method.name,
-                "hyper_parameters": methods.hyper_parameters(method),
-                "seed": seed,
-                "n_steps": self.n_steps_,
-                "batch_size": self.batch_size,
-                "unlabeled_batch_size": self.unlabeled_batch_size or self.batch_size,
-                "learning_rate": self.learning_rate,
-                "weight_decay": self.weight_decay,
-                "n_labelled": len(problem.x),
-                "n_unlabelled": problem.n_unlabeled,
-                "verdict": self.verdict_,
-            },
-        )
+        training = {
+            "method": method.name,
+            "hyper_parameters": methods.hyper_parameters(method),
+            "seed": seed,
+            "n_steps": self.n_steps_,
+            "batch_size": self.batch_size,
+            "unlabeled_batch_size": self.unlabeled_batch_size or self.batch_size,
+            "learning_rate": self.learning_rate,
+            "weight_decay": self.weight_decay,
+            "n_labelled": len(problem.x),
+            "n_unlabelled": problem.n_unlabeled,
+            "verdict": self.verdict_,
+        }
+        temperature = self.temperature_ if self.temperature else 1.0
+        self.ensemble_ = ensemble_of(members, problem, training, temperature=temperature)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -300,7 +303,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         plain = {name: v if isinstance(v, str | int | float | None) else lasting_repr(v) for name, v in asked.items()}
         return RunFolder(self.run_folder, {**plain, "seed": seed}, self.resume, self.checkpoint_seconds)
 
-    def _describe(self, method: Method, result: SearchResult | None) -> None:
+    def _describe(self, method: AnyMethod, result: SearchResult | None) -> None:
         """What was chosen and on what evidence."""
         self.search_ = result
         self.cv_results_ = None if result is None else tuning.as_table(result)

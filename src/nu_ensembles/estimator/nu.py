@@ -10,7 +10,7 @@ from nu_ensembles import tuning
 from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.estimator.any_method import EnsembleClassifier
 from nu_ensembles.inputs import check_positive
-from nu_ensembles.methods import LabelScheme, Method, Nu
+from nu_ensembles.methods import AnyMethod, LabelScheme, Method, Nu
 from nu_ensembles.models import Model
 from nu_ensembles.tuning import SearchResult, SearchSettings
 
@@ -100,7 +100,7 @@ class NuEnsembleClassifier(EnsembleClassifier):
             labels=self.labels,
         )
 
-    def _search_settings(self, method: Method) -> SearchSettings | None:
+    def _search_settings(self, method: AnyMethod) -> SearchSettings | None:
         if self.beta != "auto":
             return super()._search_settings(method)
         betas = tuple(check_positive(beta, "each of betas", zero_allowed=True) for beta in self.betas)
@@ -109,10 +109,12 @@ class NuEnsembleClassifier(EnsembleClassifier):
             return SearchSettings(betas=(0.0,), tolerance=self.tolerance, extend=False)
         return SearchSettings(betas=(0.0, *betas), tolerance=self.tolerance)
 
-    def _candidate(self, method: Method, beta: float) -> Method:
-        return Nu(beta=beta, labels=self.labels) if self.beta == "auto" and method.uses_unlabeled else method
+    def _candidate(self, method: AnyMethod, beta: float) -> Method:
+        if self.beta == "auto" and method.uses_unlabeled:
+            return Nu(beta=beta, labels=self.labels)
+        return super()._candidate(method, beta)
 
-    def _describe(self, method: Method, result: SearchResult | None) -> None:
+    def _describe(self, method: AnyMethod, result: SearchResult | None) -> None:
         super()._describe(method, result)
         self.beta_ = method.beta if isinstance(method, Nu) else 0.0
         if result is not None and self.beta == "auto" and len(result.betas) > 1:

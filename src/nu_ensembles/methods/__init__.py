@@ -6,28 +6,62 @@ import inspect
 from typing import Any
 
 from nu_ensembles.errors import InputError, unknown_name
+from nu_ensembles.methods.agree_to_disagree import AgreeToDisagree
+from nu_ensembles.methods.confidence_penalty import ConfidencePenalty
+from nu_ensembles.methods.dice import Dice
+from nu_ensembles.methods.hyper_deep import HyperDeep
+from nu_ensembles.methods.label_smoothing import LabelSmoothing
+from nu_ensembles.methods.mc_dropout import McDropout
+from nu_ensembles.methods.mixup import Mixup
 from nu_ensembles.methods.nu import LabelScheme, Nu
+from nu_ensembles.methods.pac2 import Pac2
+from nu_ensembles.methods.pac2b import Pac2B
+from nu_ensembles.methods.procedure import AnyMethod, Members, Networks, Procedure, Snapshots, Trainer, TrainingRows
 from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, hyper_parameters, method
+from nu_ensembles.methods.self_training import SelfTraining
+from nu_ensembles.methods.single import Single
 from nu_ensembles.methods.standard import Standard
+from nu_ensembles.methods.swag import Swag
 
 __all__ = [
     "METHODS",
+    "AgreeToDisagree",
+    "AnyMethod",
     "BaseMethod",
     "Batch",
+    "ConfidencePenalty",
+    "Dice",
     "Forward",
+    "HyperDeep",
     "LabelScheme",
+    "LabelSmoothing",
+    "McDropout",
+    "Members",
     "Method",
+    "Mixup",
+    "Networks",
     "Nu",
+    "Pac2",
+    "Pac2B",
+    "Procedure",
+    "SelfTraining",
+    "Single",
+    "Snapshots",
     "Standard",
+    "Swag",
+    "Trainer",
+    "TrainingRows",
     "build",
     "hyper_parameters",
     "method",
 ]
 
-METHODS: dict[str, type] = {cls.name: cls for cls in (Standard, Nu)}
+_LOSSES = (Standard, Nu, AgreeToDisagree, Pac2, Pac2B, Dice, LabelSmoothing, Mixup, ConfidencePenalty)
+_PROCEDURES = (Single, McDropout, Swag, HyperDeep, SelfTraining)
+METHODS: dict[str, type] = {cls.name: cls for cls in (*_LOSSES, *_PROCEDURES)}
 
 
-def build(name: str, **options: Any) -> Method:
+def build(name: str, **options: Any) -> AnyMethod:
     """A method by its name: `build("nu", beta=0.01)`."""
     if name not in METHODS:
         raise unknown_name("method", name, METHODS)

@@ -7,18 +7,16 @@ U_i carries member i's labels, drawn once. At beta = 0 this is the standard ense
 
 from __future__ import annotations
 
-import math
-from numbers import Real
 from typing import ClassVar, Literal, get_args
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nu_ensembles.errors import InputError, unknown_name
+from nu_ensembles.errors import unknown_name
 from nu_ensembles.labels import random_labels
-from nu_ensembles.methods.losses import cross_entropy, uniform_cross_entropy
-from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, Shape, method
+from nu_ensembles.methods.losses import cross_entropy, log_likelihood, uniform_cross_entropy
+from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, Shape, check_coefficient, is_zero, method
 from nu_ensembles.methods.standard import Standard
 
 LabelScheme = Literal["without_replacement", "with_replacement", "shared", "uniform"]
@@ -46,15 +44,13 @@ class Nu(BaseMethod):
     uses_unlabeled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        # Inside a program beta is a tracer, which was checked when it was a number.
-        if isinstance(self.beta, str) or (isinstance(self.beta, Real) and not (0 <= self.beta < math.inf)):
-            raise InputError(f"beta must be a number of at least 0, not {self.beta}; 0 is the standard ensemble.")
+        check_coefficient("beta", self.beta, "0 is the standard ensemble")
         if self.labels not in get_args(LabelScheme):
             raise unknown_name("label scheme", self.labels, get_args(LabelScheme))
 
     def effective(self) -> Method:
         # A traced zero differs from no unlabelled term in the last bits, so zero runs the other program.
-        return Standard() if isinstance(self.beta, Real) and self.beta == 0 else self
+        return Standard() if is_zero(self.beta) else self
 
     def unlabeled_targets(self, key: Array, n_points: int, n_classes: int, n_members: int) -> Array | None:
         if self.labels == "without_replacement":
@@ -70,9 +66,9 @@ class Nu(BaseMethod):
     def loss(self, forward: Forward, batch: Batch) -> Array:
         assert batch.x_unlabeled is not None
         labelled, unlabelled = forward(batch.x, batch.x_unlabeled)
-        penalty = (
-            uniform_cross_entropy(unlabelled)
-            if batch.y_unlabeled is None
-            else cross_entropy(unlabelled, batch.y_unlabeled)
-        )
-        return cross_entropy(labelled, batch.y, batch.weight) + self.beta * penalty
+        if batch.y_unlabeled is None:
+            return cross_entropy(labelled, batch.y, batch.weight) + self.beta * uniform_cross_entropy(unlabelled)
+        # Both means as one weighted sum over all rows: half the kernels of a step's smallest tensors.
+        weights = batch.weight / len(batch.y), jnp.full(batch.y_unlabeled.shape, self.beta / len(batch.y_unlabeled))
+        fit = log_likelihood(jnp.concatenate([labelled, unlabelled]), jnp.concatenate([batch.y, batch.y_unlabeled]))
+        return -jnp.sum(jnp.concatenate(weights) * fit)

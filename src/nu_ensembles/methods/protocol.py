@@ -8,11 +8,17 @@ never compiles a new program and a grid of them can train side by side.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, dataclass_transform
 
 import jax
+import jax.numpy as jnp
+import optax
 from jax import Array
+
+from nu_ensembles.errors import InputError
 
 Shape = Literal["independent", "joint", "sequential"]
 
@@ -26,6 +32,8 @@ class Batch(NamedTuple):
     previous: `[K, B', C]`, probabilities of the earlier members on `x_unlabeled` (sequential methods), of which
       the first `n_previous` are filled in.
     key: the step's own PRNG key, for methods that draw (mixup); under a joint method one key per member.
+    auxiliary: the method's own trainable parameters (see `Method.auxiliary`), empty where it has none.
+    step: int32, how many steps were done before this one, for schedules; under a joint method one per member.
     """
 
     x: Array
@@ -36,12 +44,35 @@ class Batch(NamedTuple):
     previous: Array | None = None
     n_previous: Array | None = None
     key: Array | None = None
+    auxiliary: Any = ()
+    step: Array | None = None
+
+    def on_the_same_rows(self) -> Batch:
+        """For joint methods that compare members point by point: every member gets the first one's rows.
+
+        Labels that `unlabeled_targets` gave belong to a member's own rows, so they are left out.
+        """
+
+        def of_the_first(rows: Array) -> Array:
+            return jnp.broadcast_to(rows[:1], rows.shape)
+
+        u = None if self.x_unlabeled is None else of_the_first(self.x_unlabeled)
+        x, y, weight = map(of_the_first, (self.x, self.y, self.weight))
+        return self._replace(x=x, y=y, weight=weight, x_unlabeled=u, y_unlabeled=None)
 
 
 class Forward(Protocol):
     """The member's network in training mode: `forward(x, u)` -> logits of x, logits of u, in one pass."""
 
     def __call__(self, *inputs: Array) -> tuple[Array, ...]: ...
+
+
+class FeatureForward(Forward, Protocol):
+    """What the engine hands to a method that `uses_features`."""
+
+    def with_features(self, x: Array) -> tuple[Array, Array]:
+        """Logits `[B, C]` and what enters the last layer, `[B, F]`, in one pass."""
+        ...
 
 
 class Method(Protocol):
@@ -51,7 +82,10 @@ class Method(Protocol):
     # independent: members never meet. joint: one loss over all members, whose logits come as [K, B, C].
     # sequential: member after member, each seeing the predictions of the earlier ones on the unlabelled data.
     shape: ClassVar[Shape]
+    # Whether the loss takes unlabelled data. Ask the instance: in some methods an option decides.
     uses_unlabeled: ClassVar[bool]
+    # Whether the loss looks at what enters the networks' last layer; its `forward` is then a `FeatureForward`.
+    uses_features: ClassVar[bool]
 
     def effective(self) -> Method:
         """The method whose program these hyper-parameters amount to: Nu(beta=0) is Standard()."""
@@ -65,15 +99,40 @@ class Method(Protocol):
         """What the member minimises (a joint method: what all minimise together); a scalar."""
         ...
 
+    def auxiliary(self, key: Array, n_features: int, n_classes: int) -> Any:
+        """A member's share of the method's own trainable parameters (a discriminator, say), freshly drawn.
+
+        The loss finds them in `Batch.auxiliary` and they descend its gradient along with the network; where they
+        should ascend, or not feel a term, the loss says so with `stop_gradient`. An empty tree where there are none.
+
+        Args:
+          n_features: of the network's last layer; 0 unless the method `uses_features`.
+        """
+        ...
+
+    def auxiliary_optimiser(self) -> optax.GradientTransformation:
+        """What updates them; hyper-parameters may be traced."""
+        ...
+
 
 class BaseMethod:
-    """What most methods have in common: the program is their own, and unlabelled points get no labels."""
+    """What most methods have in common: the program is their own, unlabelled points get no labels, nothing but the
+    network is trained, and of that only the logits matter.
+    """
+
+    uses_features: ClassVar[bool] = False
 
     def effective(self) -> Method:
         return self  # pyright: ignore[reportReturnType]  # name, shape and loss are the subclass's
 
     def unlabeled_targets(self, key: Array, n_points: int, n_classes: int, n_members: int) -> Array | None:
         return None
+
+    def auxiliary(self, key: Array, n_features: int, n_classes: int) -> Any:
+        return ()
+
+    def auxiliary_optimiser(self) -> optax.GradientTransformation:
+        return optax.identity()
 
 
 M = TypeVar("M", bound=type)
@@ -91,6 +150,23 @@ def method(*traced: str) -> Callable[[M], M]:
     return register
 
 
-def hyper_parameters(chosen: Method) -> dict[str, Any]:
-    """The method's hyper-parameters as plain values, for manifests and tables."""
-    return {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}  # pyright: ignore[reportArgumentType]
+def hyper_parameters(chosen: Any) -> dict[str, Any]:
+    """The hyper-parameters of a method (or procedure) as JSON knows them: tuples are lists."""
+    values = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def check_coefficient(name: str, value: Any, advice: str, below: float = math.inf) -> None:
+    """Refuses a number outside `0 <= value < below`, and text.
+
+    For use in `__post_init__`, which also runs inside programs, where the value is a tracer that was checked when
+    it was a number.
+    """
+    if isinstance(value, str) or (isinstance(value, Real) and not (0 <= float(value) < below)):
+        limit = "" if below == math.inf else f" and below {below:g}"
+        raise InputError(f"{name} must be a number of at least 0{limit}, not {value}; {advice}.")
+
+
+def is_zero(value: Any) -> bool:
+    """Whether a hyper-parameter is the number zero, not a tracer that may turn out to be."""
+    return isinstance(value, Real) and value == 0

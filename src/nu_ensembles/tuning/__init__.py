@@ -1,6 +1,7 @@
 """Choosing beta and the length of training on validation data."""
 
 from nu_ensembles.tuning.folds import Fold, stratified_folds
+from nu_ensembles.tuning.procedures import search_procedure
 from nu_ensembles.tuning.record import recorded_search
 from nu_ensembles.tuning.search import SearchResult, SearchSettings, search
 from nu_ensembles.tuning.verdict import as_table, nu_gain, temperature_gain, temperature_of, verdict
@@ -13,6 +14,7 @@ __all__ = [
     "nu_gain",
     "recorded_search",
     "search",
+    "search_procedure",
     "stratified_folds",
     "temperature_gain",
     "temperature_of",

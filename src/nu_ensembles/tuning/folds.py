@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -48,3 +49,27 @@ def stratified_folds(codes: np.ndarray, n_folds: int, n_repeats: int, seed: int)
             dealt += len(rows)
         folds += [Fold(np.flatnonzero(fold_of != f), np.flatnonzero(fold_of == f)) for f in range(n_folds)]
     return folds
+
+
+def with_validation(
+    rows: tuple[np.ndarray, np.ndarray, np.ndarray], validation: tuple[np.ndarray, np.ndarray]
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], list[Fold]]:
+    """Labelled rows (x, codes, weight) followed by validation rows (x, codes), and the fold that tells them apart."""
+    x, codes, weight = rows
+    n_labelled, n_held_out = len(x), len(validation[0])
+    joined = (
+        np.concatenate([x, validation[0]]),
+        np.concatenate([codes, validation[1].astype(codes.dtype)]),
+        np.concatenate([weight, np.ones(n_held_out, weight.dtype)]),
+    )
+    return joined, [Fold(np.arange(n_labelled), np.arange(n_labelled, n_labelled + n_held_out))]
+
+
+def first_deal(folds: Sequence[Fold]) -> list[Fold]:
+    """Those of the folds that hold out a row which none before them did: one repeat, where there are several."""
+    kept, held_out = [], set()
+    for fold in folds:
+        if not held_out.issuperset(fold.held_out.tolist()):
+            kept.append(fold)
+            held_out.update(fold.held_out.tolist())
+    return kept

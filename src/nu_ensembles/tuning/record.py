@@ -53,7 +53,7 @@ def recorded_search(
     fingerprint = ""
     if folder is not None:
         configuration = (model.spec or model, method_of(0.0), settings, how)
-        fingerprint = _fingerprint((*configuration, max_steps, seed), problem, folds, validation)
+        fingerprint = search_fingerprint((*configuration, max_steps, seed), problem, folds, validation)
         if (folder / INDEX).exists():
             return _read(folder, fingerprint, folds)
     result = search(
@@ -104,7 +104,7 @@ def _read(folder: Path, fingerprint: str, folds: Sequence[Fold]) -> SearchResult
     return SearchResult(betas, steps, nll, chosen, best, OutOfFold(betas, steps, **arrays, folds=folds))
 
 
-def _fingerprint(
+def search_fingerprint(
     configuration: tuple[Any, ...],
     problem: Problem,
     folds: Sequence[Fold],

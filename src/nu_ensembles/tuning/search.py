@@ -21,13 +21,13 @@ from nu_ensembles.engine.batches import padded_size
 from nu_ensembles.engine.compilation import use_persistent_cache
 from nu_ensembles.engine.program import Lanes
 from nu_ensembles.engine.progress import progress_bar
-from nu_ensembles.errors import InputError
 from nu_ensembles.inputs import check_positive, check_whole
 from nu_ensembles.labels import random_key
 from nu_ensembles.methods import Method
 from nu_ensembles.models import Model
 from nu_ensembles.problem import Problem
-from nu_ensembles.tuning.folds import Fold
+from nu_ensembles.tuning.fold_by_fold import along_a_training, fold_by_fold
+from nu_ensembles.tuning.folds import Fold, with_validation
 from nu_ensembles.tuning.pool import LanePool
 from nu_ensembles.tuning.scores import OutOfFold, paired_difference
 
@@ -44,7 +44,7 @@ class SearchSettings:
 
     Attributes:
       betas: candidates; with 0 among them the standard ensemble is the reference.
-      n_members: lanes per fold, whose mean probability is scored.
+      n_members: lanes per fold, whose mean probability is scored; of a method whose members meet, give all members.
       n_stops: at how many log-spaced steps a trajectory is scored.
       tolerance: the smallest beta within so many paired standard errors of the best is taken.
       extend: whether the grid goes on when the best beta is its largest or smallest.
@@ -112,7 +112,7 @@ def search(
     validation: tuple[np.ndarray, np.ndarray] | None = None,
     verbose: int = 0,
 ) -> SearchResult:
-    """Tries all betas at all steps.
+    """Tries all betas at all steps; a method whose members meet is one candidate and trains fold by fold.
 
     Args:
       method_of: the method with a given beta (kept as it is at 0, so that all candidates are one program).
@@ -121,6 +121,12 @@ def search(
     """
     use_persistent_cache()
     how = how or SearchSettings()
+    if method_of(0.0).shape != "independent":
+        stops = how.stops(max_steps)
+        beta = max(how.betas)
+        predict = along_a_training(model, method_of(beta), settings, how.n_members, stops, seed, verbose)
+        found = fold_by_fold(problem, folds, stops, predict, beta=beta, validation=validation)
+        return _choose(found, how.tolerance)
     trial = _Trial(problem, model, method_of, folds, settings, how.stops(max_steps), seed, how.n_members, validation)
     losses = trial.run(sorted(set(how.betas)), verbose)
     while how.extend and (more := _beyond_the_edge(losses.best_beta, sorted(losses.betas))) is not None:
@@ -170,21 +176,12 @@ class _Trial:
         validation: tuple[np.ndarray, np.ndarray] | None,
     ) -> None:
         self.method_of, self.settings, self.stops, self.n_members = method_of, settings, stops, n_members
-        x, codes, weight = problem.x, problem.codes, problem.weight
+        x, codes, weight = rows = problem.x, problem.codes, problem.weight
         if validation is not None:
-            n_labelled, n_held_out = len(x), len(validation[0])
-            x = np.concatenate([x, validation[0]])
-            codes = np.concatenate([codes, validation[1].astype(codes.dtype)])
-            weight = np.concatenate([weight, np.ones(n_held_out, weight.dtype)])
-            folds = [Fold(np.arange(n_labelled), np.arange(n_labelled, n_labelled + n_held_out))]
+            (x, codes, weight), folds = with_validation(rows, validation)
         self.folds, self.codes, self.weight, self.n_classes = folds, codes, weight, len(problem.classes)
         key = random_key(seed)
         method = method_of(0.0)
-        if method.shape != "independent":
-            raise InputError(
-                f"The training length cannot be searched for {method.name!r}, whose members do not train "
-                "independently; turn early_stopping off and set max_iter."
-            )
         u = problem.x_unlabeled if method.uses_unlabeled else None
         targets = None
         if u is not None:
