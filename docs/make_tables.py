@@ -5,13 +5,18 @@ python docs/make_tables.py
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from nu_ensembles.report.page import Table
+from nu_ensembles.report.study_page import SECTIONS
 from nu_ensembles.studies.demo_result import SETTING_PICKED, DemoResult
 from nu_ensembles.studies.demo_table import markdown_table
+from nu_ensembles.studies.results import Results
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
@@ -96,6 +101,77 @@ def step_time() -> str:
     return "\n".join(lines) + "\n"
 
 
+def method_cost() -> str:
+    """What a step costs under every method, relative to a standard ensemble with as many images."""
+    found = json.loads((RESULTS / "method-cost.json").read_text())
+    names = list(dict.fromkeys(row["method"] for part in found.values() for row in part["rows"]))
+    lines = [f"| method | {' | '.join(found)} |", f"|---|{'---|' * len(found)}"]
+    for name in names:
+        at = [next((row for row in part["rows"] if row["method"] == name), None) for part in found.values()]
+        texts = ["–" if row is None else f"{row['to_equal_images_and_plan']:.2f} × ({row['ms']:.2f} ms)" for row in at]
+        lines.append(f"| {name} | {' | '.join(texts)} |")
+    lines += [
+        "",
+        "A training step of ten members against the standard ensemble's with as many images a step under the same plan "
+        "(milliseconds in brackets). Agree to Disagree, whole trainings and the bytes of the cached predictions:",
+        "",
+        "| members | " + " | ".join(found) + " |",
+        f"|---|{'---|' * len(found)}",
+    ]
+    for rows in zip(*(part["agree_to_disagree"] for part in found.values()), strict=True):
+        texts = [f"{row['seconds']:.2f} s, {row['cache_bytes']:,} B" for row in rows]
+        lines.append(f"| {rows[0]['members']} | {' | '.join(texts)} |")
+    commands = "; ".join(f"`{part['command']}` ({name})" for name, part in found.items())
+    return "\n".join([*lines, "", f"Measured by {commands}."]) + "\n"
+
+
+def dice_convergence() -> str:
+    """What DICE's penalty does, by its weight."""
+    lines = []
+    for data, found in json.loads((RESULTS / "dice-convergence.json").read_text()).items():
+        lines += [
+            "| alpha | seeds where every member fits all labels | accuracy % (single member) | NLL | ECE "
+            "| disagreement | redundancy, nats |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        for alpha, row in found["summary"].items():
+            lines.append(
+                f"| {alpha} | {row['seeds_where_all_members_fit_all_labels']} of {found['seeds']} "
+                f"| {100 * row['accuracy']:.1f} ({100 * row['member_accuracy']:.1f}) | {row['nll']:.3f} "
+                f"| {row['ece']:.3f} | {row['disagreement']:.3f} | {row['redundancy']:.2f} |"
+            )
+        lines += [
+            "",
+            f"{data}: {found['members']} members, {found['steps']} steps, {found['seeds']} seeds, by "
+            f"`{found['command']}` on {found['environment']['device']}.",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def study(name: str, sections: Sequence[str]) -> str:
+    """The tables of some sections of a study's page."""
+    results = Results.read(RESULTS / f"{name}.json")
+    lines = []
+    for section in filter(None, (SECTIONS[each](results) for each in sections)):
+        for table in (block for block in section.blocks if isinstance(block, Table)):
+            lines += [f"**{table.caption}**", "", *_markdown(table), ""]
+    missing = results.missing()
+    if missing:
+        lines += [f"{len(missing)} of {len(missing) + len(results.records)} cells have not been trained yet.", ""]
+    device, jax = results.about["environment"]["device"], results.about["environment"]["versions"]["jax"]
+    seconds = results.about["seconds"]
+    commands = ", ".join(f"`{command}`" for command in dict.fromkeys(results.about["commands"]))
+    return "\n".join([*lines, f"By {commands} on {device}, jax {jax}, in {seconds:.0f} s.", ""])
+
+
+def _markdown(table: Table) -> list[str]:
+    columns = table.columns
+    head = [" | ".join(column.title for column in columns), "|".join("---" if c.text else "---:" for c in columns)]
+    rows = [" | ".join(" ".join(cell.text.split()) for cell in row) for row in table.rows]
+    return [f"| {line} |" for line in (*head, *rows)] + (["", table.note] if table.note else [])
+
+
 def demo() -> str:
     """The demo's table and verdict, as the README shows them."""
     result = DemoResult.from_dict(json.loads((RESULTS / "demo.json").read_text()), np.empty(0), np.empty(0))
@@ -115,11 +191,16 @@ def readme() -> str:
     return f"{before}{MARKS[0]}\n\n{demo()}\n{MARKS[1]}{after}"
 
 
-TABLES = {
+TABLES: dict[str, Callable[[], str]] = {
     "auto-safety.md": auto_safety,
     "digits-map.md": digits_map,
     "torch-loop.md": torch_loop,
     "step-time.md": step_time,
+    "method-cost.md": method_cost,
+    "dice-convergence.md": dice_convergence,
+    "methods-digits.md": functools.partial(study, "methods-digits", ("method_table", "scores")),
+    "table1.md": functools.partial(study, "table1", ("claims", "scores", "temperature", "unlabeled")),
+    "label-ablation.md": functools.partial(study, "label-ablation", ("scores", "unlabeled")),
 }
 
 

@@ -1,0 +1,179 @@
+"""Writes the tables of docs/performance.md, docs/generated/performance-*.md, from the files under results/.
+
+python docs/make_performance_tables.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "results"
+Found = dict[str, Any]
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *rows)]
+
+
+def source(found: Found) -> str:
+    environment = found["environment"]
+    where = f"{environment['cores']} CPU cores" if environment["backend"] == "cpu" else environment["device"]
+    torch = f", torch {found['torch']}" if "torch" in found else ""
+    return f"Measured by `{found['command']}` on {where}, jax {environment['versions']['jax']}{torch}."
+
+
+def on_devices(name: str, command: str, lines_of: Callable[[Found], list[str]]) -> str:
+    """The tables of a benchmark on a GPU and on a CPU, each with its source; what was not measured says so."""
+    texts = []
+    for device in ("h200", "cpu"):
+        path = RESULTS / f"{name}-{device}.json"
+        if path.exists():
+            found = json.loads(path.read_text())
+            texts.append("\n".join([*lines_of(found), "", source(found)]))
+    return "\n\n".join(texts or [f"Not measured yet; `{command}` does it."]) + "\n"
+
+
+def peers() -> str:
+    """Ours, every way of PyTorch, and the floor."""
+
+    def lines(found: Found) -> list[str]:
+        header = ["network", "side", "ms a step", "ours is faster by"]
+        rows = []
+        for row in found["rows"]:
+            ours = row["ours_ms"]
+            rows.append([row["network"], "**ours**", f"{ours:.2f}", ""])
+            for peer, ms in sorted(row["peers_ms"].items(), key=lambda item: item[1]):
+                rows.append(["", f"PyTorch, {peer}", f"{ms:.2f}", f"{ms / ours:.1f} ×"])
+            rows += [["", f"PyTorch, {peer}", f"– ({reason})", ""] for peer, reason in row["missing"].items()]
+        return table(header, rows)
+
+    return on_devices("peers", "python benchmarks/peers.py", lines)
+
+
+def floors() -> str:
+    """How far a step is from what the device allows."""
+
+    def lines(found: Found) -> list[str]:
+        header = ["network", "ms a step", "floor, ms", "times the floor", "GFLOP a step", "GB a step", "rates"]
+        rows = []
+        for row in found["rows"]:
+            rates = f"{row['flops_a_second'] / 1e12:.3g} TFLOP/s, {row['bytes_a_second'] / 1e12:.2g} TB/s"
+            ours, least = row["ours_ms"], row["floor_ms"]
+            work = [f"{row['flops'] / 1e9:.3g}", f"{row['bytes'] / 1e9:.2g}"]
+            rows.append([row["network"], f"{ours:.2f}", f"{least:.2f}", f"{ours / least:.1f}", *work, rates])
+        return table(header, rows)
+
+    return on_devices("peers", "python benchmarks/peers.py", lines)
+
+
+def where_time_goes() -> str:
+    """Classes of kernels, a column for each state of the code."""
+
+    def lines(found: Found) -> list[str]:
+        states = list(dict.fromkeys(row["state"] for row in found["rows"]))
+        rows: list[list[str]] = []
+        for network in dict.fromkeys(row["network"] for row in found["rows"]):
+            at = {row["state"]: row for row in found["rows"] if row["network"] == network}
+            total = [f"**{at[state]['ms']:.2f}**" if state in at else "–" for state in states]
+            rows.append([network, "whole step", *total])
+            for kind in next(iter(at.values()))["by_kind_ms"]:
+                each = [at[state]["by_kind_ms"].get(kind, 0.0) if state in at else None for state in states]
+                if any(ms is not None and ms >= 0.005 for ms in each):
+                    rows.append(["", kind, *("–" if ms is None else f"{ms:.2f}" for ms in each)])
+        return table(["network", "ms a step in", *states], rows)
+
+    return on_devices("where-time-goes", "python benchmarks/where_time_goes.py", lines)
+
+
+PARTS = {
+    "members": "members",
+    "unlabelled": "unlabelled rows",
+    "batch": "labelled rows a step",
+    "sequential": "members, one after another",
+    "devices": "simulated CPU devices",
+}
+
+
+def scaling() -> str:
+    """Step time and memory against members, unlabelled rows, batch and devices."""
+
+    def lines(found: Found) -> list[str]:
+        rows = []
+        for part, what in PARTS.items():
+            for row in (row for row in found["rows"] if row["part"] == part):
+                ms = f"{row['ms']:.3f}" if "ms" in row else ""
+                peak = row.get("peak_bytes")
+                memory = f"{peak / 1e6:.0f}" if peak else ""
+                notes = row["plan"]
+                if "collectives" in row:
+                    notes += f", {row['devices_used']} used, {row['collectives']} exchanges"
+                rows.append([what, row["network"], f"{row['value']:,}", ms, memory, notes])
+        return table(["what grows", "network", "to", "ms a step", "peak memory, MB", "plan"], rows)
+
+    return on_devices("scaling", "python benchmarks/scaling.py", lines)
+
+
+def dtypes() -> str:
+    """Scores in bfloat16 and float32, with the spread over seeds."""
+
+    def lines(found: Found) -> list[str]:
+        header = ["network", "epochs", "seeds", "score", "float32", "bfloat16", "difference of pairs"]
+        rows = []
+        for network, epochs in dict.fromkeys((row["network"], row["epochs"]) for row in found["rows"]):
+            chosen = [row for row in found["rows"] if (row["network"], row["epochs"]) == (network, epochs)]
+            by = {(row["dtype"], row["seed"]): row for row in chosen}
+            seeds = sorted(seed for dtype, seed in by if dtype == "float32" and ("bfloat16", seed) in by)
+            for score in ("accuracy", "ece", "nll") if seeds else ():
+                sides = [np.array([by[dtype, seed][score] for seed in seeds]) for dtype in ("float32", "bfloat16")]
+                texts = [with_spread(each) for each in (*sides, sides[1] - sides[0])]
+                rows.append([network, str(epochs), str(len(seeds)), score, *texts])
+        return table(header, rows)
+
+    return on_devices("bf16-vs-float32", "python benchmarks/bf16_vs_float32.py --data-dir FOLDER", lines)
+
+
+def with_spread(values: np.ndarray) -> str:
+    """Mean ± standard deviation over seeds."""
+    spread = f" ± {values.std(ddof=1):.4f}" if len(values) > 1 else ""
+    return f"{values.mean():.4f}{spread}"
+
+
+def lowerings() -> str:
+    """Convolutions of ten members under every lowering."""
+    path = RESULTS / "convolution-lowerings.json"
+    if not path.exists():
+        return "Not measured yet; `python benchmarks/convolution_lowerings.py` does it.\n"
+    found = json.loads(path.read_text())
+    names = list(dict.fromkeys(row["lowering"] for row in found["rows"]))
+    rows = []
+    for layer in dict.fromkeys(tuple(row["layer"]) for row in found["rows"]):
+        n_in, n_out, size, kernel, stride = layer
+        shape = f"{n_in} → {n_out}, {size}×{size}, {kernel}×{kernel}" + (f", stride {stride}" if stride > 1 else "")
+        at = {row["lowering"]: row for row in found["rows"] if tuple(row["layer"]) == layer}
+        passes = ("forward", "input gradient", "weight gradient")
+        rows.append([shape, *(" / ".join(f"{at[name][each]:.2f}" for each in passes) for name in names)])
+    environment = found["environment"]
+    about = f"Milliseconds of forward pass / input gradient / weight gradient alone, from `{found['command']}` on "
+    about += f"{environment['device']}, jax {environment['versions']['jax']}."
+    return "\n".join([*table(["layer", *names], rows), "", about]) + "\n"
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "performance-peers.md": peers,
+    "performance-floor.md": floors,
+    "performance-kernels.md": where_time_goes,
+    "performance-scaling.md": scaling,
+    "performance-dtypes.md": dtypes,
+    "performance-lowerings.md": lowerings,
+}
+
+
+if __name__ == "__main__":
+    for name, make in TABLES.items():
+        (HERE / "generated" / name).write_text(make(), encoding="utf-8")

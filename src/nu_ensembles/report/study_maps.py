@@ -1,0 +1,150 @@
+"""Maps of a study's page: a score over two things that were varied, as coloured cells with their numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nu_ensembles.report.heatmap import ON_DARK, ON_LIGHT
+from nu_ensembles.report.page import Cell, Column, Gallery, Paragraph, Picture, Section, Table
+from nu_ensembles.report.study_tables import BY_KEY, place_name
+from nu_ensembles.report.svg import new_axes
+from nu_ensembles.studies.results import Results
+from nu_ensembles.studies.study import Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAPPED = ("nll", "ece", "accuracy")
+# NLL this much above the best one is called as good.
+WITHIN = 0.01
+
+
+def number_map(
+    values: np.ndarray, columns: Sequence[str], rows: Sequence[str], *, digits: int, diverging: bool = False
+) -> Axes:
+    """Values `[rows, columns]` in coloured cells, empty where they are nan; `diverging` centres the colours at zero."""
+    ax = new_axes(1.4 + 0.5 * len(columns), 1.1 + 0.3 * len(rows))
+    if np.isnan(values).all():
+        low, high = 0.0, 1.0
+    elif diverging:
+        high = max(float(np.nanmax(np.abs(values))), 1e-9)
+        low = -high
+    else:
+        low, high = float(np.nanmin(values)), float(np.nanquantile(values, 0.9))
+    high = high if high > low else low + 1e-9
+    edges = np.arange(values.shape[1] + 1) - 0.5, np.arange(values.shape[0] + 1) - 0.5
+    ax.pcolormesh(*edges, values, cmap="RdBu_r" if diverging else "viridis", vmin=low, vmax=high)
+    for row, column in np.argwhere(~np.isnan(values)):
+        share = (values[row, column] - low) / (high - low)
+        dark = abs(share - 0.5) > 0.3 if diverging else share < 0.55
+        text = f"{np.round(values[row, column], digits) + 0.0:.{digits}f}".replace("-", "−")
+        ax.text(column, row, text, ha="center", va="center", fontsize=7, color=ON_DARK if dark else ON_LIGHT)
+    ax.set_xticks(range(len(columns)), columns)
+    ax.set_yticks(range(len(rows)), rows)
+    ax.tick_params(labelsize=8, length=0)
+    for side in ax.spines.values():
+        side.set_visible(False)
+    return ax
+
+
+def _beta_grid(results: Results, place: tuple[str, int, str, str]) -> tuple[list[float], list[int], dict[tuple, Row]]:
+    at = {(row.setting("beta"), row.setting("epochs")): row for row in results.rows if row.place == place}
+    return sorted({beta for beta, _ in at}), sorted({epochs for _, epochs in at}), at
+
+
+def beta_maps(results: Results) -> Section | None:
+    """NLL, ECE and accuracy over beta and epochs, means over seeds."""
+    galleries = []
+    for place in results.places():
+        betas, lengths, at = _beta_grid(results, place)
+        pictures = []
+        for key in MAPPED:
+            metric = BY_KEY[key]
+            values = np.array([[results.mean(at[b, e], key).mean * metric.scale for e in lengths] for b in betas])
+            if np.isnan(values).all():
+                continue
+            names = ["0" if beta == 0 else f"{beta:g}" for beta in betas]
+            ax = number_map(values, [str(e) for e in lengths], names, digits=1 if key == "accuracy" else 2)
+            ax.set(xlabel="epochs", ylabel="β")
+            best = np.unravel_index(np.nanargmin(-values if key == "accuracy" else values), values.shape)
+            alt = f"{metric.title} over β and epochs; best at β = {betas[best[0]]:g} after {lengths[best[1]]} epochs."
+            pictures.append(Picture(ax, f"{metric.title}, mean over seeds", alt))
+        if pictures:
+            galleries.append(Gallery(pictures, title=place_name(place), wide=True))
+    text = "β = 0 is the standard ensemble. Every row of a map is one training, measured on its way."
+    return Section("Every score over β and epochs", [Paragraph(text), *galleries]) if galleries else None
+
+
+def beta_ranges(results: Results) -> Section | None:
+    """For each length: the best beta, the range that is as good, and what it gains over beta = 0."""
+    columns = [
+        Column("Where", text=True),
+        Column("Epochs"),
+        Column("Best β", "The β with the lowest test NLL, mean over seeds."),
+        Column("As good from"),
+        Column("to", f"Smallest and largest β whose NLL is within {100 * WITHIN:.0f} % of the best."),
+        Column("NLL", "Of the best β."),
+        Column("NLL at β = 0", "Of the standard ensemble of the same length."),
+    ]
+    lines = []
+    for place in results.places():
+        betas, lengths, at = _beta_grid(results, place)
+        for epochs in lengths:
+            nll = np.array([results.mean(at[beta, epochs], "nll").mean for beta in betas])
+            if np.isnan(nll).all():
+                continue
+            best = int(np.nanargmin(nll))
+            good = [beta for beta, value in zip(betas, nll, strict=True) if value <= (1 + WITHIN) * nll[best]]
+            values = [epochs, betas[best], min(good), max(good)]
+            cells = [Cell(f"{value:g}", value) for value in values]
+            cells += [Cell("–" if math.isnan(v) else f"{v:.3f}", v) for v in (nll[best], nll[0])]
+            lines.append([Cell(place_name(place)), *cells])
+    if not lines:
+        return None
+    text = "Read off the test rows, so this describes the landscape; it is not a way to choose β."
+    return Section("How wide is the range of good β?", [Paragraph(text), Table("Ranges of β", columns, lines)])
+
+
+def gain_maps(results: Results) -> Section | None:
+    """nu minus standard in NLL and ECE over the numbers of labelled and unlabelled rows."""
+    galleries = []
+    for dataset, model, protocol in dict.fromkeys((r.dataset, r.model, r.protocol) for r in results.rows):
+        of_group = [r for r in results.rows if (r.dataset, r.model, r.protocol) == (dataset, model, protocol)]
+        labelled = sorted({row.n_train for row in of_group})
+        unlabelled = sorted({row.setting("m") for row in of_group if row.method == "nu"})
+        pictures = []
+        for key in ("nll", "ece"):
+            values = np.full((len(labelled), len(unlabelled)), np.nan)
+            for i, n in enumerate(labelled):
+                standard = results.find("standard", (dataset, n, model, protocol))
+                for j, m in enumerate(unlabelled):
+                    nu = results.find("nu", (dataset, n, model, protocol), m=m)
+                    if standard is not None and nu is not None:
+                        values[i, j] = results.difference(nu, standard, key).mean
+            if np.isnan(values).all():
+                continue
+            metric = BY_KEY[key]
+            ax = number_map(
+                values, [f"{m:g}" for m in unlabelled], [f"{n:g}" for n in labelled], digits=3, diverging=True
+            )
+            ax.set(xlabel="unlabelled rows m", ylabel="labelled rows n")
+            caption = f"Difference in {metric.title}, ν minus standard: blue is better, red is worse."
+            pictures.append(
+                Picture(ax, caption, f"{caption} Between {np.nanmin(values):.3f} and {np.nanmax(values):.3f}.")
+            )
+        if pictures:
+            name = place_name((dataset, labelled[0], model, protocol)).split(", n =")[0]
+            galleries.append(Gallery(pictures, title=name))
+    text = "Means over seeds of the difference on the same seed, at ν's published learning rate, epochs and β."
+    return Section("What ν gains, by size", [Paragraph(text), *galleries]) if galleries else None
+
+
+MAPS: dict[str, Callable[[Results], Section | None]] = {
+    "beta_maps": beta_maps,
+    "beta_ranges": beta_ranges,
+    "gain_maps": gain_maps,
+}

@@ -1,0 +1,102 @@
+"""What the paper claims, and whether it came out. The rule is written down here and on every page.
+
+A claim is a paired difference over seeds, ν minus standard, in a direction. With Δ its mean and its 95 % Student-t
+interval over seeds, it *holds* if the interval lies on the claimed side of zero and |Δ| is at least half of the
+published difference; it is *smaller* if the interval lies on that side but |Δ| is less than half; otherwise it *does
+not hold*. Where nothing was published, the interval alone decides. "Comparable accuracy" holds if the interval lies
+above -2 percentage points. One seed settles nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from nu_ensembles.studies.comparison import Interval
+from nu_ensembles.studies.published import table_value
+
+if TYPE_CHECKING:
+    from nu_ensembles.studies.results import Results
+    from nu_ensembles.studies.study import Row
+
+RULE = (
+    "A claim holds if the 95 % interval (Student's t over seeds) of the paired difference lies on the claimed side of "
+    "zero and the mean difference is at least half of the published one; it is smaller if the interval lies on that "
+    "side but the mean is less than half; otherwise it does not hold. Where nothing was published, the interval alone "
+    "decides. Comparable accuracy holds if the interval lies above −2 percentage points. One seed settles nothing."
+)
+HOLDS, SMALLER, FAILS, OPEN = "holds", "smaller", "does not hold", "not settled"
+LEAST_SHARE = 0.5
+ACCURACY_MARGIN = 0.02
+LOWERED = ("ece", "tace", "brier_reliability", "nll", "mutual_information")
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """One thing that the paper says, at one place.
+
+    Attributes:
+      place: data set, n, model, protocol.
+      text: the claim in words.
+      metric: which score.
+      published: the published difference, or None.
+      measured: ours, paired over seeds.
+      verdict: "holds", "smaller", "does not hold" or "not settled".
+    """
+
+    place: tuple[str, int, str, str]
+    text: str
+    metric: str
+    published: float | None
+    measured: Interval
+    verdict: str
+
+
+def lowering_verdict(measured: Interval, published: float | None) -> str:
+    """For claims that a score falls; `published` is negative or None."""
+    if math.isnan(measured.half_width):
+        return OPEN
+    if not measured.mean + measured.half_width < 0:
+        return FAILS
+    if published is not None and abs(measured.mean) < LEAST_SHARE * abs(published):
+        return SMALLER
+    return HOLDS
+
+
+def comparable_verdict(measured: Interval, margin: float = ACCURACY_MARGIN) -> str:
+    """For claims that a score does not fall by more than a margin."""
+    if math.isnan(measured.half_width):
+        return OPEN
+    return HOLDS if measured.mean - measured.half_width > -margin else FAILS
+
+
+def table1_claims(results: Results) -> list[Claim]:
+    """Lower ECE, TACE, Brier reliability, NLL and mutual information at comparable accuracy, at every place."""
+    return claims_against(results, "standard", "nu")
+
+
+def claims_against(
+    results: Results, reference: str, method: str, metrics: Sequence[str] = ("accuracy", *LOWERED)
+) -> list[Claim]:
+    """Claims about a method against a reference wherever both were measured."""
+    found = []
+    for place in results.places():
+        rows = results.find(reference, place), results.find(method, place)
+        if rows[0] is None or rows[1] is None:
+            continue
+        found += [_claim(results, rows[0], rows[1], metric) for metric in metrics]
+    return found
+
+
+def _claim(results: Results, reference: Row, row: Row, metric: str) -> Claim:
+    dataset, n_train, model, _ = row.place
+    values = [table_value(dataset, model, each.method, metric) for each in (row, reference)]
+    published = None if None in values or n_train != 1000 else values[0] - values[1]  # pyright: ignore[reportOperatorIssue, reportOptionalOperand]
+    measured = results.difference(row, reference, metric)
+    if metric == "accuracy":
+        return Claim(row.place, "comparable accuracy", metric, published, measured, comparable_verdict(measured))
+    # A published difference in the other direction claims nothing about the size.
+    size = published if published is not None and published < 0 else None
+    return Claim(row.place, "lower than standard", metric, published, measured, lowering_verdict(measured, size))

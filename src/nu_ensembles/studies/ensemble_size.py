@@ -1,0 +1,74 @@
+"""Ensemble size: every metric of the first 1, 2, … 20 members, and where more of them stop helping [Figure 3, left].
+
+Twenty members are trained once on each seed; member k does not depend on their number, so the first k of them are the
+ensemble of k. The paper says that ECE stops falling at about 8 members for standard ensembles and goes on for nu's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nu_ensembles.studies.options import StudyOptions
+from nu_ensembles.studies.protocols import check_methods, protocol_row
+from nu_ensembles.studies.study import Row, Study
+
+if TYPE_CHECKING:
+    from nu_ensembles.studies.results import Results
+
+MOST_MEMBERS = 20
+# Mean ECE (or NLL, relatively) this close to that of all members is called the plateau.
+TOLERANCE = {"ece": 0.002, "nll": 0.005, "accuracy": 0.002}
+
+
+def rows(options: StudyOptions) -> list[Row]:
+    check_methods(options.methods)
+    if options.members == 10:
+        options = dataclasses.replace(options, members=MOST_MEMBERS)
+    found = [
+        protocol_row(options, protocol, dataset, n, model, method, also=("prefixes",))
+        for dataset in options.datasets
+        for n in (options.n or (None,))
+        for model in options.models
+        for protocol in options.protocols
+        for method in options.methods
+    ]
+    return [row for row in found if row is not None]
+
+
+def by_size(results: Results, row: Row, metric: str) -> np.ndarray:
+    """A metric of the first 1 … K members, `[K, S]`; nan where missing."""
+    of_seeds = results.extras(row, "prefixes")
+    most = max((len(each) for each in of_seeds if each), default=0)
+    found = np.full((most, len(of_seeds)), np.nan)
+    for seed, prefixes in enumerate(of_seeds):
+        for size, scores in (prefixes or {}).items():
+            value = scores[metric]
+            found[int(size) - 1, seed] = np.nan if value is None else value
+    return found
+
+
+def plateau(values: np.ndarray, tolerance: float) -> int | None:
+    """The least size from which on the mean over seeds `[K, S]` stays within a tolerance of its last value."""
+    if not values.size or np.isnan(values).all():
+        return None
+    means = np.nanmean(values, axis=1)
+    apart = np.flatnonzero(np.abs(means - means[-1]) > tolerance)
+    return int(apart[-1]) + 2 if len(apart) else 1
+
+
+ENSEMBLE_SIZE = Study(
+    name="ensemble-size",
+    title="Ensemble size: from 1 to 20 members",
+    question="Where do more members stop helping, for standard and for ν-ensembles?",
+    rows=rows,
+    defaults={
+        "datasets": ("cifar10", "cifar100"),
+        "models": ("lenet", "mlp"),
+        "methods": ("standard", "nu"),
+        "protocols": ("published", "matched"),
+    },
+    sections=("member_curves", "plateaus", "scores"),
+)

@@ -1,0 +1,131 @@
+"""A study on disk: `study.json` (what was asked, on which machine) and one sealed file for each finished cell.
+
+A cell's file appears whole or not at all, so a kill at any moment loses no finished cell; a file that does not prove
+its own integrity counts as not done.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nu_ensembles import storage
+from nu_ensembles.errors import DamagedFileError, InputError
+from nu_ensembles.studies.cells import Cell
+from nu_ensembles.studies.provenance import in_words
+
+STUDY, CELLS, PROBABILITIES = "study.json", "cells", "probabilities"
+DONE, FAILED = "done", "failed"
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """What came of a cell.
+
+    Attributes:
+      cell: with the epochs at which it was measured.
+      status: "done", or "failed" with a `reason`.
+      maker: version, device, code; see `provenance.py`.
+      measured: what the measurement found, plain values.
+      seconds: its share of the wall-clock time, compilation included.
+    """
+
+    cell: Cell
+    status: str
+    maker: Mapping[str, str]
+    measured: Mapping[str, Any]
+    seconds: float = 0.0
+    reason: str = ""
+
+    def covers(self, cell: Cell) -> bool:
+        """Whether everything that `cell` asks for stands here."""
+        return self.status == DONE and set(cell.epochs) <= set(self.cell.epochs)
+
+    def at(self, epochs: int) -> Mapping[str, Any]:
+        """What was measured after so many epochs."""
+        return self.measured["epochs"][str(epochs)]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "cell": self.cell.to_dict(),
+            "status": self.status,
+            "reason": self.reason,
+            "seconds": self.seconds,
+            "maker": dict(self.maker),
+            "measured": dict(self.measured),
+        }
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Record:
+        return cls(**{**entry, "cell": Cell.from_dict(entry["cell"])})
+
+
+class StudyFolder:
+    """The folder of a study; made at the first write."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    def start(self, study: str, options: Mapping[str, Any], command: str, environment: Mapping[str, Any]) -> None:
+        """Writes down what was asked for. A folder of another study is refused."""
+        path = self.folder / STUDY
+        commands = []
+        if path.exists():
+            earlier = self.about()
+            if earlier["study"] != study:
+                raise InputError(
+                    f"{self.folder} holds the study {earlier['study']!r}; choose another --out for {study!r}."
+                )
+            commands = [each for each in earlier["commands"] if each != command]
+        elif self.folder.is_dir() and any(self.folder.iterdir()):
+            raise InputError(f"{self.folder} holds something else than a study; choose another --out.")
+        (self.folder / CELLS).mkdir(parents=True, exist_ok=True)
+        about = {"study": study, "options": dict(options), "commands": [*commands, command]}
+        storage.write_json(path, about | {"environment": dict(environment)})
+
+    def about(self) -> dict[str, Any]:
+        """The content of `study.json`."""
+        path = self.folder / STUDY
+        if not path.exists():
+            raise InputError(f"{self.folder} holds no study: name a folder that `nu-ensembles study` wrote.")
+        return storage.read_json(path, "The description of a study")
+
+    def save(self, record: Record, probabilities: Mapping[str, Any] | None = None) -> None:
+        """Writes a cell's record, and its arrays beside it if there are any, in this order: arrays first."""
+        if probabilities:
+            (self.folder / PROBABILITIES).mkdir(exist_ok=True)
+            storage.save_arrays(self.folder / PROBABILITIES / f"{record.cell.name}.safetensors", probabilities)
+        storage.write_sealed_json(self._path(record.cell), record.to_dict())
+
+    def load(self, cell: Cell) -> Record | None:
+        """The record of a cell, or None if there is none or it is damaged."""
+        path = self._path(cell)
+        if not path.exists():
+            return None
+        try:
+            return Record.from_dict(storage.read_sealed_json(path, "The cell"))
+        except DamagedFileError:
+            print(f"{path} is damaged, so this cell counts as not done.", file=sys.stderr)
+            return None
+
+    def records(self) -> list[Record]:
+        """All records that are whole, by file name."""
+        paths = sorted((self.folder / CELLS).glob("*.json"))
+        return [Record.from_dict(storage.read_sealed_json(path, "The cell")) for path in paths]
+
+    def refuse_other_makers(self, maker: Mapping[str, str]) -> None:
+        """Raises if any cell here was made by another version, device or code."""
+        for record in self.records():
+            if dict(record.maker) != dict(maker):
+                differing = [name for name in maker if record.maker.get(name) != maker[name]]
+                raise InputError(
+                    f"{self.folder} holds cells made by {in_words(record.maker)}, and this is {in_words(maker)} "
+                    f"(another {', '.join(differing)}): choose another --out, or add --mixed to keep both, each cell "
+                    "with its maker beside it."
+                )
+
+    def _path(self, cell: Cell) -> Path:
+        return self.folder / CELLS / f"{cell.name}.json"

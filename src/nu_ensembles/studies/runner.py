@@ -1,0 +1,138 @@
+"""Runs a study: what is missing is trained group by group, and every finished cell is on disk at once.
+
+A cell that fails is stored with its reason and does not stop the others. With a time limit no group is started that is
+not expected to end in time; the same command goes on later.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from nu_ensembles.errors import InputError
+from nu_ensembles.studies.auto_safety import auto_jobs
+from nu_ensembles.studies.cells import Cell
+from nu_ensembles.studies.cost import cost_jobs
+from nu_ensembles.studies.folder import DONE, FAILED, Record, StudyFolder
+from nu_ensembles.studies.measurements import OUT_OF_MEMORY, Context, Job, Outcome, program_key, trajectory_jobs
+from nu_ensembles.studies.options import RunOptions
+from nu_ensembles.studies.pace import Pace
+from nu_ensembles.studies.provenance import maker
+
+Jobs = Callable[[Sequence[Cell], Context], Iterator[tuple[list[Cell], Job]]]
+KINDS: dict[str, Jobs] = {"trajectory": trajectory_jobs, "auto": auto_jobs, "cost": cost_jobs}
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """Where a study stands after a run: how many cells are done, failed, and left."""
+
+    n_done: int
+    n_failed: int
+    n_left: int
+    seconds: float
+
+    def __str__(self) -> str:
+        failed = f", {self.n_failed} failed" if self.n_failed else ""
+        left = f", {self.n_left} left: give the same command again" if self.n_left else ""
+        return f"{self.n_done} cells done{failed}{left} (this run took {self.seconds:.0f} s)"
+
+
+def run_cells(cells: Sequence[Cell], folder: StudyFolder, context: Context, how: RunOptions | None = None) -> Progress:
+    """Trains and measures what the folder does not hold yet.
+
+    Args:
+      cells: of the study, each identity once (`cells.merged`).
+      folder: after `StudyFolder.start`.
+    """
+    how = how or RunOptions()
+    started = time.perf_counter()
+    made_by = maker()
+    if not how.mixed:
+        folder.refuse_other_makers(made_by)
+    stored = {cell: folder.load(cell) for cell in cells}
+    pending = [_to_train(cell, record) for cell, record in stored.items() if not _settled(cell, record, how)]
+    pace = Pace(pending, len(cells) - len(pending), how.verbose)
+    for record in stored.values():
+        if record is not None and record.status == DONE and dict(record.maker) == made_by:
+            pace.learn(record.cell, record.seconds)
+    for group in grouped(pending):
+        if not pace.fits(group[:1], how.time_limit, started):
+            continue
+        for chunk, job in _jobs_of(group, context, how.stop_on_error):
+            if not pace.fits(chunk, how.time_limit, started):
+                continue
+            pace.start(chunk)
+            for outcome in _carried_out(job, chunk, pace.advance, how.stop_on_error):
+                seconds = pace.finish(outcome.cell)
+                status = FAILED if outcome.reason else DONE
+                record = Record(outcome.cell, status, made_by, outcome.measured, seconds, outcome.reason)
+                folder.save(record, outcome.arrays)
+                pace.tell(outcome.cell, outcome.reason)
+    return _standing(cells, folder, time.perf_counter() - started)
+
+
+def grouped(cells: Iterable[Cell]) -> list[list[Cell]]:
+    """Cells that can train in one program, groups in order of first mention."""
+    groups: dict[Any, list[Cell]] = {}
+    for cell in cells:
+        key = program_key(cell) if cell.kind == "trajectory" else cell
+        groups.setdefault((cell.kind, key), []).append(cell)
+    return list(groups.values())
+
+
+def _settled(cell: Cell, record: Record | None, how: RunOptions) -> bool:
+    if record is None:
+        return False
+    return record.covers(cell) or (record.status == FAILED and not how.retry_failed)
+
+
+def _to_train(cell: Cell, record: Record | None) -> Cell:
+    """The cell with the epochs of an earlier record among its own, so that nothing measured is lost."""
+    if record is None or record.status == FAILED:
+        return cell
+    return dataclasses.replace(cell, epochs=cell.epochs + record.cell.epochs)
+
+
+def _jobs_of(group: list[Cell], context: Context, stop_on_error: bool) -> Iterator[tuple[list[Cell], Job]]:
+    """The jobs of a group; if setting it up fails, a job that says so for all its cells."""
+    try:
+        yield from KINDS[group[0].kind](group, context)
+    except Exception as error:
+        if stop_on_error or isinstance(error, InputError):
+            raise  # missing data or a wrong option: no cell's own fault
+        reason = _in_one_line(error)
+        yield group, lambda report: (Outcome(cell, {}, reason) for cell in group)
+
+
+def _carried_out(
+    job: Job, chunk: Sequence[Cell], report: Callable[[int], None], stop_on_error: bool
+) -> Iterator[Outcome]:
+    """A job's outcomes; what it did not get to because of an error is an outcome, too."""
+    done: set[Cell] = set()
+    try:
+        for outcome in job(report):
+            done.add(outcome.cell)
+            yield outcome
+    except Exception as error:
+        if stop_on_error:
+            raise
+        for cell in chunk:
+            if cell not in done:
+                yield Outcome(cell, {}, _in_one_line(error))
+
+
+def _in_one_line(error: Exception) -> str:
+    if OUT_OF_MEMORY in str(error):
+        return "the device ran out of memory"
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:400]}"
+
+
+def _standing(cells: Sequence[Cell], folder: StudyFolder, seconds: float) -> Progress:
+    records = [folder.load(cell) for cell in cells]
+    n_done = sum(r is not None and r.covers(c) for c, r in zip(cells, records, strict=True))
+    n_failed = sum(r is not None and r.status == FAILED for r in records)
+    return Progress(n_done, n_failed, len(cells) - n_done - n_failed, seconds)

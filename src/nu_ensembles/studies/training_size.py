@@ -1,0 +1,83 @@
+"""Training size: accuracy and calibration of standard and nu-ensembles from 1,000 to 40,000 labels [Figure 1].
+
+Measured at every size, on every seed: all metrics on the test rows, under the published and the matched protocol. The
+paper says that accuracy stays the same, that the gain in ECE shrinks as labels come in, and that it lasts longer on
+CIFAR-100.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nu_ensembles.studies.claims import Claim, claims_against, lowering_verdict
+from nu_ensembles.studies.comparison import Interval, student_interval
+from nu_ensembles.studies.options import StudyOptions
+from nu_ensembles.studies.protocols import check_methods, protocol_row
+from nu_ensembles.studies.published import SIZES
+from nu_ensembles.studies.study import Row, Study
+
+if TYPE_CHECKING:
+    from nu_ensembles.studies.results import Results
+
+DIGITS_SIZES = (25, 50, 100, 200, 400)
+
+
+def sizes_of(dataset: str, asked: tuple[int, ...]) -> tuple[int, ...]:
+    """Numbers of labels: those that were asked for, or the paper's."""
+    return asked or (DIGITS_SIZES if dataset == "digits" else SIZES)
+
+
+def rows(options: StudyOptions) -> list[Row]:
+    check_methods(options.methods)
+    found = [
+        protocol_row(options, protocol, dataset, n, model, method)
+        for dataset in options.datasets
+        for model in options.models
+        for n in sizes_of(dataset, options.n)
+        for protocol in options.protocols
+        for method in options.methods
+    ]
+    return [row for row in found if row is not None]
+
+
+def claims(results: Results) -> list[Claim]:
+    """Comparable accuracy and lower ECE at every size, and a gain that shrinks from the smallest to the largest."""
+    return claims_against(results, "standard", "nu", ("accuracy", "ece")) + shrinking_gains(results)
+
+
+def shrinking_gains(results: Results) -> list[Claim]:
+    """The gain in ECE at the smallest size less that at the largest, for every data set, network and protocol."""
+    found = []
+    for dataset, model, protocol in dict.fromkeys((r.dataset, r.model, r.protocol) for r in results.rows):
+        ends = [n for d, n, m, p in results.places() if (d, m, p) == (dataset, model, protocol)]
+        gains = []
+        for n in (min(ends), max(ends)):
+            place = dataset, n, model, protocol
+            standard, nu = results.find("standard", place), results.find("nu", place)
+            if standard is not None and nu is not None:
+                gains.append(results.values(standard, "ece") - results.values(nu, "ece"))
+        if len(gains) == 2 and min(ends) < max(ends):
+            change = gains[1] - gains[0]
+            change = change[change == change]
+            if len(change):
+                measured: Interval = student_interval(change)
+                text = f"gain shrinks from n = {min(ends)} to {max(ends)}"
+                place = dataset, max(ends), model, protocol
+                found.append(Claim(place, text, "ece", None, measured, lowering_verdict(measured, None)))
+    return found
+
+
+TRAINING_SIZE = Study(
+    name="training-size",
+    title="Training size: from 1,000 to 40,000 labels",
+    question="How do accuracy and calibration of ν-ensembles compare with standard ensembles as labels come in?",
+    rows=rows,
+    defaults={
+        "datasets": ("cifar10", "cifar100"),
+        "models": ("lenet", "mlp", "wrn-22-4"),
+        "methods": ("standard", "nu"),
+        "protocols": ("published", "matched"),
+    },
+    claims=claims,
+    sections=("size_curves", "claims", "scores", "temperature", "unlabeled"),
+)

@@ -1,0 +1,67 @@
+"""The commands `study` and `report`, and the studies' own main for machines without the command line's packages."""
+
+import json
+import shutil
+
+import pytest
+
+from nu_ensembles.cli.report import report
+from nu_ensembles.cli.study import study
+from nu_ensembles.errors import InputError
+from nu_ensembles.studies.__main__ import main
+
+WHAT = {"datasets": ("digits",), "models": ("mlp",), "seeds": 2, "quick": True}
+
+
+@pytest.fixture
+def folder(small_study, tmp_path):
+    return shutil.copytree(small_study, tmp_path / "study")
+
+
+def test_a_finished_study_is_not_trained_again_and_prints_one_json_object(folder, capsys):
+    study("table1", **WHAT, out=folder, json=True)
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["n_done"], printed["n_left"], printed["n_failed"]) == (4, 0, 0)
+    assert printed["results"].endswith("results.json")
+    assert len(printed["headline"]) == 3
+
+
+def test_report_draws_the_page_again_from_a_folder_or_a_file(folder, capsys):
+    before = (folder / "report.html").read_bytes()
+    (folder / "report.html").unlink()
+    report(folder)
+    assert (folder / "report.html").read_bytes() == before
+    report(folder / "results.json", out=folder / "other.html")
+    assert (folder / "other.html").read_bytes() == before
+    assert "other.html" in capsys.readouterr().out
+
+
+def test_the_plain_main_takes_the_same_options(folder, capsys):
+    options = ["--datasets", "digits", "--models", "mlp", "--seeds", "2", "--quick", "--verbose", "0", "--no-page"]
+    assert main(["table1", *options, "--out", str(folder), "--export", str(folder / "x.json")]) == 0
+    assert "4 cells done" in capsys.readouterr().out
+    assert json.loads((folder / "x.json").read_text())["study"] == "table1"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"protocols": ("publish",)}, "Unknown protocol 'publish'"),
+        ({"methods": ("mu",)}, "Unknown method 'mu'"),
+        ({"models": ("resnet",)}, "Unknown model 'resnet'"),
+        ({"datasets": ("cifar",)}, "Unknown data set 'cifar'"),
+        ({"seeds": 0}, "at least 1"),
+        ({"models": ("wrn-10-1",), "protocols": ("published",)}, "Nothing is to be trained"),
+    ],
+)
+def test_a_wrong_option_is_named_before_anything_is_written(tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        study("table1", **{**WHAT, **options}, out=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_unknown_study_is_named_with_the_nearest(tmp_path):
+    with pytest.raises(InputError, match="Did you mean 'table1'"):
+        study("tabel1", out=tmp_path / "new")
+    with pytest.raises(InputError, match="does not exist"):
+        report(tmp_path / "nowhere")

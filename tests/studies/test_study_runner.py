@@ -1,0 +1,144 @@
+"""A study on disk: finished cells are kept, failures are written down, makers are not mixed, time limits hold."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nu_ensembles.errors import InputError
+from nu_ensembles.studies import runner
+from nu_ensembles.studies.cells import Cell
+from nu_ensembles.studies.folder import Record, StudyFolder
+from nu_ensembles.studies.measurements import Context, Outcome
+from nu_ensembles.studies.options import RunOptions
+from nu_ensembles.studies.provenance import code_fingerprint, maker, without_words
+
+CELLS = [Cell("digits", 100, "mlp", "standard", seed, (10,), kind="fake") for seed in range(4)]
+SILENT = RunOptions(verbose=0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> StudyFolder:
+    folder = StudyFolder(tmp_path / "study")
+    folder.start("table1", {"seeds": 4}, "nu-ensembles study table1", {"python": "3"})
+    return folder
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
+    """Cells of the kind "fake" are measured at once; those that were are listed. Seed 2 cannot be."""
+    done: list[Cell] = []
+
+    def jobs(cells, context):
+        for cell in cells:
+
+            def job(report, cell=cell):
+                done.append(cell)
+                if cell.seed == 2:
+                    raise ArithmeticError("too much")
+                yield Outcome(cell, {"epochs": {str(epoch): {"test": {"nll": 1.0}} for epoch in cell.epochs}})
+
+            yield [cell], job
+
+    monkeypatch.setitem(runner.KINDS, "fake", jobs)
+    return done
+
+
+def test_a_failure_is_written_down_with_its_reason_and_stops_no_other_cell(folder, trained):
+    progress = runner.run_cells(CELLS, folder, Context(), SILENT)
+    assert (progress.n_done, progress.n_failed, progress.n_left) == (3, 1, 0)
+    failed = folder.load(CELLS[2])
+    assert failed is not None
+    assert (failed.status, failed.reason) == ("failed", "ArithmeticError: too much")
+
+
+def test_what_is_done_is_skipped_and_a_failure_is_tried_again_only_if_asked_for(folder, trained):
+    runner.run_cells(CELLS, folder, Context(), SILENT)
+    trained.clear()
+    runner.run_cells(CELLS, folder, Context(), SILENT)
+    assert trained == []
+    runner.run_cells(CELLS, folder, Context(), dataclasses.replace(SILENT, retry_failed=True))
+    assert trained == [CELLS[2]]
+
+
+def test_a_longer_training_keeps_the_epochs_that_were_measured(folder, trained):
+    runner.run_cells(CELLS[:1], folder, Context(), SILENT)
+    longer = dataclasses.replace(CELLS[0], epochs=(20,))
+    runner.run_cells([longer], folder, Context(), SILENT)
+    record = folder.load(longer)
+    assert record is not None
+    assert record.cell.epochs == (10, 20)
+    assert set(record.measured["epochs"]) == {"10", "20"}
+
+
+def test_a_damaged_cell_is_trained_again(folder, trained, capsys):
+    runner.run_cells(CELLS[:1], folder, Context(), SILENT)
+    (path,) = (folder.folder / "cells").iterdir()
+    path.write_bytes(path.read_bytes()[:-40])
+    assert folder.load(CELLS[0]) is None
+    assert "is damaged" in capsys.readouterr().err
+
+
+def test_cells_of_another_device_are_refused_unless_a_mixture_is_asked_for(folder, trained):
+    elsewhere = {**maker(), "device": "another device"}
+    folder.save(Record(CELLS[0], "done", elsewhere, {"epochs": {"10": {}}}))
+    with pytest.raises(InputError, match=r"another device.*choose another --out, or add --mixed"):
+        runner.run_cells(CELLS, folder, Context(), SILENT)
+    runner.run_cells(CELLS, folder, Context(), dataclasses.replace(SILENT, mixed=True))
+    assert {record.maker["device"] for record in folder.records()} == {"another device", maker()["device"]}
+
+
+def test_after_the_time_limit_nothing_is_started(folder, trained):
+    progress = runner.run_cells(CELLS, folder, Context(), dataclasses.replace(SILENT, time_limit=0.0))
+    assert trained == []
+    assert progress.n_left == 4
+    assert "give the same command again" in str(progress)
+
+
+def test_a_group_that_would_not_end_in_time_is_left_for_later(folder, trained):
+    slow = Record(CELLS[0], "done", maker(), {"epochs": {"10": {}}}, seconds=500.0)
+    folder.save(slow)
+    progress = runner.run_cells(CELLS, folder, Context(), dataclasses.replace(SILENT, time_limit=100.0))
+    assert trained == []
+    assert (progress.n_done, progress.n_left) == (1, 3)
+
+
+def test_the_folder_of_another_study_or_of_anything_else_is_refused(folder, tmp_path):
+    with pytest.raises(InputError, match="holds the study 'table1'"):
+        folder.start("when", {}, "", {})
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("notes")
+    with pytest.raises(InputError, match="something else than a study"):
+        StudyFolder(tmp_path / "mine").start("when", {}, "", {})
+
+
+def test_the_fingerprint_of_the_code_ignores_comments_and_docstrings():
+    plain = "def f(x):\n    return x + 1\n"
+    wordy = '"""About."""\ndef f(x):\n    """Adds."""\n    # one\n    return x + 1\n'
+    assert without_words(plain) == without_words(wordy) != without_words(plain.replace("1", "2"))
+    assert len(code_fingerprint()) == 12
+
+
+@pytest.mark.slow
+def test_a_study_killed_at_any_moment_goes_on_without_losing_a_finished_cell(tmp_path):
+    out = tmp_path / "study"
+    options = ["--datasets", "digits", "--models", "mlp", "--seeds", "3", "--quick", "--no-page", "--out", str(out)]
+    command = [sys.executable, "-m", "nu_ensembles.studies", "table1", *options]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=os.environ)
+    cells = out / "cells"
+    while process.poll() is None and not (cells.is_dir() and any(cells.glob("*.json"))):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = {path: path.read_bytes() for path in cells.glob("*.json")}
+    assert 1 <= len(kept) < 6
+    subprocess.run(command, check=True, capture_output=True, env=os.environ)
+    assert {path: path.read_bytes() for path in kept} == kept
+    assert len(list(cells.glob("*.json"))) == 6
+    assert len(json.loads((out / "results.json").read_text())["cells"]) == 6

@@ -1,0 +1,121 @@
+"""The page of every study, drawn from made-up records: each section shows what it should or is left out."""
+
+import numpy as np
+import pytest
+
+from nu_ensembles.metrics import evaluate
+from nu_ensembles.report.page import Table, render_page
+from nu_ensembles.report.study_page import study_page
+from nu_ensembles.report.study_tables import claims_section, scores_section
+from nu_ensembles.studies.ensemble_size import plateau
+from nu_ensembles.studies.folder import Record
+from nu_ensembles.studies.measuring import fit_on_unlabeled, plain, reliability
+from nu_ensembles.studies.options import StudyOptions
+from nu_ensembles.studies.registry import STUDIES
+from nu_ensembles.studies.results import Results
+from nu_ensembles.studies.study import cells_of
+
+MAKER = {"nu_ensembles": "1", "jax": "1", "backend": "cpu", "device": "cpu", "code": "1"}
+ABOUT = {"commands": ["nu-ensembles study"], "environment": {"device": "cpu", "versions": {"jax": "1"}}, "seconds": 9.0}
+EXPECTED = {
+    "table1": "Beside the published values",
+    "training-size": "Against the number of labels",
+    "corruptions": "Corruption by corruption",
+    "ensemble-size": "Where more members stop helping",
+    "cost": "Times standard",
+    "auto-safety": "Auto against standard ensembles",
+    "beta-sensitivity": "How wide is the range of good β?",
+    "label-ablation": "Is it the diversity of the labels?",
+    "unlabelled-size": "fixed visits",
+    "when": "What ν gains, by size",
+    "methods": "Every method against the standard ensemble",
+}
+
+
+def scores(rng: np.random.Generator, softer: float) -> dict:
+    """Made-up measurements of one epoch; `softer` is better calibrated."""
+    logits = rng.normal(size=(3, 40, 10)) / softer
+    members = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
+    labels = rng.integers(0, 10, 40)
+    found = plain(evaluate(members, labels))
+    corrupted = [
+        {"corruption": name, "severity": severity, **{key: found[key] for key in ("accuracy", "nll", "ece", "tace")}}
+        for name in ("fog", "snow")
+        for severity in range(1, 6)
+    ]
+    return {
+        "test": found,
+        "scaled": found,
+        "validation": found,
+        "temperature": 1.1,
+        "reliability": reliability(members.mean(axis=0), labels),
+        "unlabeled": fit_on_unlabeled(members, labels, labels[None].repeat(3, axis=0)),
+        "prefixes": {str(size): found for size in range(1, 4)},
+        "corruptions": corrupted,
+        "cost": {"seconds_per_epoch_and_member": softer, "milliseconds_a_step": 1.0, "first_seconds": 2.0},
+        **dict.fromkeys(("auto", "early_stopped", "early_temperature", "last_epoch"), found),
+        "choice": {"beta": 0.0},
+    }
+
+
+def made_up(name: str, datasets: tuple[str, ...] = ("digits",)) -> Results:
+    study = STUDIES[name]
+    options = study.complete(StudyOptions(datasets=datasets, models=("mlp",), seeds=2, backend="cpu"))
+    rows = study.declare(options)
+    rng = np.random.default_rng(0)
+    by_method = {method: scores(rng, 1.0 if method == "standard" else 2.0) for method in ("standard", "nu", "other")}
+    records = {}
+    for cell in cells_of(rows):
+        found = by_method.get(cell.method, by_method["other"])
+        measured = {"epochs": {str(epochs): found for epochs in cell.epochs}}
+        records[cell.identity] = Record(cell, "done", MAKER, measured, seconds=1.0)
+    return Results(study, options, rows, records, ABOUT)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_study_has_a_page_and_one_for_nothing_trained(name):
+    results = made_up(name, ("cifar10",) if name == "table1" else ("digits",))
+    text = render_page(study_page(results))
+    assert EXPECTED[name] in text
+    assert "nan" not in text.split("<body>")[1].replace("Numan", "").split("<script>")[0].lower().replace("is nan", "")
+    empty = Results(results.study, results.options, results.rows, {}, ABOUT)
+    assert "Missing and failed cells" in render_page(study_page(empty))
+
+
+def test_published_values_stand_beside_ours_where_the_same_was_trained():
+    table = scores_section(made_up("table1", ("cifar10",))).blocks[0]
+    assert isinstance(table, Table)
+    assert [column.title for column in table.columns][:4] == ["Trained how", "Accuracy %", "NLL", "ECE"]
+    assert table.rows[0][3].text.endswith("[0.238]")  # ECE of the standard MLP
+    (ablated,) = scores_section(made_up("label-ablation", ("cifar10",))).blocks
+    assert isinstance(ablated, Table)
+    brackets = ["[" in row[3].text for row in ablated.rows]
+    assert brackets == [True, True, False, False, False]  # standard, without replacement, and what the paper lacks
+
+
+def test_claims_stand_in_one_line_for_each_place_with_verdict_and_both_differences():
+    section = claims_section(made_up("table1", ("cifar10",)))
+    assert section is not None
+    (_, published, _) = section.blocks
+    assert isinstance(published, Table)
+    ((where, accuracy, ece, *_),) = published.rows
+    assert where.text == "CIFAR-10, MLP"
+    assert accuracy.text.endswith("[+0.3]")
+    assert ece.text.replace("\N{NO-BREAK SPACE}", " ").startswith(("holds: ", "does not hold: "))
+    assert ece.text.endswith("[−0.140]")
+
+
+def test_a_failed_cell_is_named_with_its_reason():
+    results = made_up("table1")
+    cell, record = next(iter(results.records.items()))
+    failed = Record(record.cell, "failed", MAKER, {}, reason="the device ran out of memory")
+    broken = Results(results.study, results.options, results.rows, {**results.records, cell: failed}, ABOUT)
+    assert f"Failed: {cell.title}: the device ran out of memory" in render_page(study_page(broken))
+
+
+def test_the_plateau_is_where_the_mean_stays_close_to_its_last_value():
+    falling = np.array([[0.5], [0.3], [0.21], [0.201], [0.2]])
+    assert plateau(falling, 0.02) == 3
+    assert plateau(falling, 0.002) == 4
+    assert plateau(falling, 1.0) == 1
+    assert plateau(np.empty((0, 2)), 1.0) is None
