@@ -1,4 +1,7 @@
-"""Starts a fit and kills itself with SIGKILL while a checkpoint is being written; run by `test_training.py`."""
+"""Starts a fit and kills itself with SIGKILL while a checkpoint is being written; run by tests of training.
+
+Arguments: a folder with `blobs.safetensors`, a plan, a method.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from typing import Any
 import nu_ensembles as nu
 from nu_ensembles import models, storage
 from nu_ensembles.engine import checkpoints
+
+METHODS = {"nu": nu.methods.Nu(0.1), "self_training": nu.methods.SelfTraining(eras=2, fraction=0.4)}
 
 
 def main(folder: Path) -> None:
@@ -30,7 +35,7 @@ def main(folder: Path) -> None:
         x,
         y,
         u,
-        nu.methods.Nu(0.1),
+        METHODS[sys.argv[3]],
         n_members=3,
         steps=20,
         batch_size=8,

@@ -149,6 +149,7 @@ def test_convolutions_predict_member_after_member_on_a_cpu_with_the_same_result(
     np.testing.assert_allclose(alone.predict_members(images)[0], members[1], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_members_that_are_dropout_masks_are_the_same_for_every_row_in_convolutions_too() -> None:
     images = np.random.default_rng(0).integers(0, 256, (5, 8, 8, 1)).astype(np.uint8)
     keys = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), 2)))

@@ -22,7 +22,7 @@ import nu_ensembles as nu
 from nu_ensembles import models, stages, tuning
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator import any_method
-from nu_ensembles.metrics.temperature import fit_temperature, scale_temperature
+from nu_ensembles.metrics.temperature import scale_temperature
 
 # The sizes of the other tests, so that all share compiled programs: 20 steps of 8 rows.
 SMALL: dict[str, Any] = {
@@ -520,28 +520,74 @@ def trained_stages(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return seen
 
 
-def test_the_length_of_a_procedure_is_that_of_its_first_training_and_its_temperature_its_own(
+@pytest.fixture
+def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(any_method, "PROCEDURE_STOPS", 2)
+
+
+@pytest.mark.usefixtures("fewer_lengths")
+def test_the_length_and_temperature_of_a_procedure_come_from_the_whole_of_it_fold_by_fold(
     blobs, trained_stages, tmp_path: Path
 ) -> None:
-    x, y, u = blobs
+    x, y, _ = blobs
     options = {"early_stopping": True, "temperature": True, "cv": 2, "run_folder": tmp_path / "run"}
-    swag = standard(method="swag", **options).fit(x, y, X_unlabeled=u)
-    assert swag.search_.steps[-1] == 20
+    swag = standard(method="swag", **options).fit(x, y)
+    assert swag.search_.steps.tolist() == [1, 20]
     assert swag.n_steps_ == int(swag.search_.steps[np.argmin(swag.search_.nll[0])])
-    # On all rows, and on each half of the first of the two deals that few labels get.
-    assert trained_stages == [(40, swag.n_steps_), (20, swag.n_steps_), (20, swag.n_steps_)]
+    # Each half, of the first of the two deals that few labels get, at both lengths; then all rows.
+    assert trained_stages == [(20, 1), (20, 20)] * 2 + [(40, swag.n_steps_)]
     assert swag.ensemble_.temperature == swag.temperature_ > 0
-    assert "at that length its first training (standard) has the lowest out-of-fold NLL" in swag.verdict_
-    assert swag.verdict_.endswith(f"The out-of-fold temperature is {swag.temperature_:.2f}.")
+    assert swag.verdict_ == (
+        f"swag, {swag.n_steps_} steps: out-of-fold NLL {swag.search_.nll.min():.3f}; the out-of-fold temperature is "
+        f"{swag.temperature_:.2f}."
+    )
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
 
 
-def test_validation_rows_give_a_procedure_its_temperature_without_another_training(blobs, trained_stages) -> None:
+@pytest.mark.usefixtures("fewer_lengths")
+def test_a_killed_search_of_a_procedure_goes_on_where_it_was(
+    blobs, trained_stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     x, y, _ = blobs
+    options = {"method": "swag", "early_stopping": True, "cv": 2}
+    unbroken = standard(**options).fit(x, y)
+    run_folder, recording = tmp_path / "run", stages.train
+
+    def two_trainings(*arguments: Any, **rest: Any) -> Any:
+        if len(trained_stages) == 2:
+            raise KeyboardInterrupt
+        return recording(*arguments, **rest)
+
+    trained_stages.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(stages, "train", two_trainings)
+        with pytest.raises(KeyboardInterrupt):
+            standard(**options, run_folder=run_folder).fit(x, y)
+    kept = {path.name for path in (run_folder / "checkpoints").iterdir()}
+    assert {"1-steps-without-fold-0.json", "20-steps-without-fold-0.safetensors"} <= kept
+    trained_stages.clear()
+    with pytest.raises(InputError, match="belongs to other data or settings; use the same ones to resume the run"):
+        standard(**options, run_folder=run_folder, resume=True).fit(x + 1, y)
+    resumed = standard(**options, run_folder=run_folder, resume=True).fit(x, y)
+    assert trained_stages == [(20, 1), (20, 20), (40, unbroken.n_steps_)]
+    assert_same_bits(resumed, unbroken)
+    assert resumed.verdict_ == unbroken.verdict_
+
+
+def test_validation_rows_score_a_procedure_that_does_not_see_them(blobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y, _ = blobs
+    shown: list[int | None] = []
+
+    def carry_out(self: Any, trainer: Any) -> Any:
+        shown.append(None if trainer.validation is None else len(trainer.validation.x))
+        return nu.methods.Members(trainer.train("network", self.base, [0]))
+
+    monkeypatch.setattr(nu.methods.Single, "carry_out", carry_out)
     single = standard(method="single", temperature=True).fit(x, y, validation=(x[:12], y[:12]))
-    assert trained_stages == [(40, 20)]
-    expected = fit_temperature(single.predict_members(x[:12]).mean(axis=0), y[:12], 30.0)
-    assert single.temperature_ == pytest.approx(expected, rel=1e-3)
+    # Once to be scored, without them; then for good, with them to choose by.
+    assert shown == [None, 12]
+    assert single.search_.out_of_fold.codes.tolist() == y[:12].tolist()
+    assert single.ensemble_.temperature == single.temperature_ > 0
 
 
 def test_steps_and_temperature_of_a_joint_method_come_from_one_training_a_fold_with_all_members(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -34,6 +35,30 @@ def test_scores_are_kept_in_order_and_a_repeated_step_replaces_its_row(tmp_path:
     expected = [{"step": 10, "nll": 0.5}, {"step": 20, "nll": 0.3}]
     assert run.rows() == expected
     assert start(run.folder, resume=True).rows() == expected
+
+
+def test_what_took_long_is_computed_once_and_its_stages_are_cleared(tmp_path: Path) -> None:
+    run = start(tmp_path / "run")
+    (run.checkpoints.folder / "fold-0-pool").mkdir(parents=True)
+    (run.checkpoints.folder / "other").mkdir()
+    computed: list[int] = []
+
+    def compute() -> np.ndarray:
+        computed.append(1)
+        return np.array([[0.25, 0.75]])
+
+    for each in (run, run, start(run.folder, resume=True)):
+        assert each.remembered("fold-0", "data", compute).tolist() == [[0.25, 0.75]]
+    assert len(computed) == 1
+    left = {path.name for path in run.checkpoints.folder.iterdir()}
+    assert left == {"fold-0.json", "fold-0.safetensors", "other"}
+    with pytest.raises(InputError, match=r"fold-0\.json belongs to other data or settings; use the same ones"):
+        run.remembered("fold-0", "other data", compute)
+    (run.checkpoints.folder / "fold-0.safetensors").write_bytes(b"")
+    with pytest.raises(DamagedFileError, match=r"fold-0\.safetensors does not match its checksum"):
+        run.remembered("fold-0", "data", compute)
+    run.finish()
+    assert list(run.checkpoints.folder.iterdir()) == []
 
 
 def test_a_folder_in_use_is_not_overwritten(tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ def test_classes_are_listed_largest_first_and_none_is_left_out() -> None:
     assert profile.kernel_ms == 7.0
 
 
+@pytest.mark.slow
 def test_a_traced_convolutional_network_convolves() -> None:
     rehearsal = Rehearsal(
         models.lenet(3), (4, 4, 1), Standard(), 2, Settings(batch_size=4), n_classes=3, n_rows=8, n_unlabeled=8

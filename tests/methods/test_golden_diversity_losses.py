@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 import math
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -105,18 +104,13 @@ class Case:
         assert np.abs(np.asarray(found) - expected).max() < allowed
 
 
-@functools.cache
-def all_cases() -> dict[str, Case]:
-    # Two at a time: compiling them is most of the work.
-    with ThreadPoolExecutor(2) as pool:
-        return dict(zip(CASES, pool.map(Case, CASES), strict=True))
+case_of = functools.cache(Case)
 
-
-def case_of(name: str) -> Case:
-    return all_cases()[name]
-
-
-every_case = pytest.mark.parametrize("case", list(CASES))
+# Few and many classes, certain members, equal members; the other cases differ in shape alone and are compiled anew.
+OFTEN = ("loss_02_k5_c10", "loss_05_k2_c2", "loss_08_k4_c10_confident", "loss_09_k3_c10_identical")
+every_case = pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if name in OFTEN else pytest.mark.slow) for name in CASES]
+)
 
 
 @every_case

@@ -120,7 +120,13 @@ class Setting:
         return jax.tree.map(lambda leaf: leaf[i], tree)
 
 
-@pytest.fixture(params=CASES, scope="module")
+# The wide ResNet takes as long to compile as all others together.
+SLOW = ("wide_resnet",)
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in CASES], scope="module"
+)
 def setting(request: pytest.FixtureRequest) -> Setting:
     return Setting(request.param)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import tempfile
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -87,7 +88,7 @@ class StepProfile:
     Attributes:
       ms: by the clock, without tracing; compile_s: until the first step was done.
       kernels: largest first. On a CPU their times add up over threads and may exceed `ms`.
-      on_gpu: whether the kernels are a GPU's; they then run one after another, and what is missing is waiting.
+      on_gpu: whether the kernels are a GPU's; they then mostly run one after another, and what is missing is waiting.
     """
 
     ms: float
@@ -125,8 +126,11 @@ def profile_steps(rehearsal: Rehearsal, n_steps: int, n_traced: int = 16) -> Ste
         with jax.profiler.trace(folder, profiler_options=options):
             rehearsal.advance(n_traced)
         (path,) = Path(folder).rglob("*.xplane.pb")
-        on_gpu, events = device_events(ProfileData.from_file(str(path)))
-        kernels = added_up(events, n_traced / rehearsal.n_groups, library_fusions())
+        with warnings.catch_warnings():
+            # jaxlib defines types on first use in a way that Python 3.12 warns of; as an error that ends the process.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            on_gpu, events = device_events(ProfileData.from_file(str(path)))
+            kernels = added_up(events, n_traced / rehearsal.n_groups, library_fusions())
     return StepProfile(ms, rehearsal.compile_s, kernels, on_gpu)
 
 

@@ -295,14 +295,17 @@ def _looked_at(gradient: Array) -> Array:
 def sound(carried: LaneState, custom: bool) -> Array:
     """Whether all of a lane's parameters and of its optimiser's state are finite, bool `[R]`; every number is read.
 
+    Sums again: on a CPU they take a fifth of the time that asking every number does.
+
     Args:
       custom: an optimiser that the user brings may hold infinities that mean something, but no NaN.
     """
 
-    def all_of(tree: Any, fine: Callable[[Array], Array]) -> list[Array]:
-        leaves = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
-        return [jnp.all(fine(leaf).reshape(leaf.shape[0], -1), axis=1) for leaf in leaves]
+    def sums(*trees: Any) -> Array:
+        leaves = [leaf for leaf in jax.tree.leaves(trees) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+        each = [jnp.sum(leaf.astype(jnp.float32), axis=tuple(range(1, leaf.ndim))) for leaf in leaves]
+        return sum(each, jnp.zeros(carried.failed_at.shape))
 
-    seen = all_of((carried.params, carried.auxiliary, carried.auxiliary_state), jnp.isfinite)
-    seen += all_of(carried.optimiser_state, (lambda leaf: ~jnp.isnan(leaf)) if custom else jnp.isfinite)
-    return jnp.all(jnp.stack(seen), axis=0)
+    parameters = sums(carried.params, carried.auxiliary, carried.auxiliary_state)
+    optimiser_state = sums(carried.optimiser_state)
+    return jnp.isfinite(parameters) & (~jnp.isnan(optimiser_state) if custom else jnp.isfinite(optimiser_state))
