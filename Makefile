@@ -33,7 +33,7 @@ test: $(STAMP) lint
 	$(BIN)/python -m pytest
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow
+	NU_ENSEMBLES_TEST_OPTIMISED=1 $(BIN)/python -m pytest -m slow
 
 docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]' -c constraints.txt

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import hypothesis
 import numpy as np
 import pytest
+
+# Most of the time goes into compiling, and half of that into optimising small programs that run once. Set before jax is
+# imported; subprocesses inherit it. With the variable set the programs are those that users get (`make test-slow`).
+if "NU_ENSEMBLES_TEST_OPTIMISED" not in os.environ:
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
 
 # Compiling inside a property takes longer than hypothesis' limit of 200 ms an example.
 hypothesis.settings.register_profile("compiling", deadline=None)
