@@ -129,6 +129,7 @@ def compare(
     times: dict[str, list[float]] = {label: [] for label in sides}
     for _ in range(rounds):
         for label, (advance, n_steps, n_groups) in sides.items():
+            time.sleep(0.3)  # idle threads of the other side still spin for a while
             times[label].append(milliseconds(advance, n_steps) * n_groups)
     ms = {label: statistics.median(values) for label, values in times.items()}
     return {

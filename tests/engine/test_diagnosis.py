@@ -7,7 +7,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from nu_ensembles.engine import diagnosis
+from nu_ensembles.engine import diagnosis, plans
 from nu_ensembles.engine.plans import Plan
 
 SWITCH = "NU_ENSEMBLES_COMPILATION_CACHE"
@@ -47,12 +47,13 @@ def test_a_cache_that_the_user_gave_to_jax_is_shown(monkeypatch: pytest.MonkeyPa
     assert (found["state"], found["folder"], found["chosen_by"]) == ("on", tmp_path, "JAX's own setting")
 
 
-def test_on_one_cpu_perceptrons_run_together_and_convolutions_one_by_one() -> None:
+def test_on_a_cpu_perceptrons_run_together_and_convolutions_one_on_each_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "n_cores", lambda: 2)
     mlp, lenet = (diagnosis.outlook(network, 10) for network in ("mlp", "lenet"))
     assert (mlp.plan, mlp.dtype) == (Plan("vectorised", 10, on_host=False), "float32")
     assert mlp.why == "one device, and all 10 members fit into its memory"
-    assert (lenet.plan, lenet.dtype) == (Plan("sequential", 1, on_host=True), "float32")
-    assert "member after member" in lenet.why
+    assert (lenet.plan, lenet.dtype) == (Plan("sequential", 2, on_host=True), "float32")
+    assert lenet.why == "convolutions on a CPU are fastest member after member, one on each of 2 cores"
     assert lenet.member_bytes > mlp.member_bytes > 100_000
 
 

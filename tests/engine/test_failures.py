@@ -106,8 +106,10 @@ def test_what_a_step_does_not_look_at_is_found_after_the_compiled_call(assembled
         run.advance(10, lambda step, losses: failed_when_saved.append(run.state.failed_at.tolist()))
     # A checkpoint that is written then knows of it, and the run is not carried on.
     assert failed_when_saved == [[-1, -1, 9]]
+    resumed = Run(ready.program, ready.lanes, ready.data)
+    resumed.restore(run.host_state(), run.step)
     with pytest.raises(NonFiniteLossError, match="member 2 was not finite at step 9"):
-        run.advance(10)
+        resumed.advance(10)
 
 
 def test_the_loop_on_the_host_looks_at_everything_too(assembled) -> None:

@@ -41,8 +41,17 @@ def test_on_one_cpu_perceptrons_train_as_one_program(assembled) -> None:
     assert chosen(assembled, "auto") == Plan("vectorised", 3, on_host=False)
 
 
-def test_on_a_cpu_convolutions_train_member_after_member_through_one_step(assembled) -> None:
-    assert chosen(assembled, "auto", model=models.lenet(3), x=IMAGES) == Plan("sequential", 1, on_host=True)
+@pytest.mark.parametrize(("cores", "fit", "at_once"), [(1, 9, 1), (2, 9, 2), (8, 9, 3), (8, 2, 2)])
+def test_on_a_cpu_convolutions_train_member_after_member_one_on_each_core(
+    assembled, monkeypatch: pytest.MonkeyPatch, cores: int, fit: int, at_once: int
+) -> None:
+    monkeypatch.setattr(plans, "n_cores", lambda: cores)
+    monkeypatch.setattr(plans, "lanes_that_fit", lambda *_: fit)
+    assert chosen(assembled, "auto", model=models.lenet(3), x=IMAGES) == Plan("sequential", at_once, on_host=True)
+
+
+def test_on_a_cpu_convolutions_step_on_the_host_under_any_plan(assembled) -> None:
+    assert chosen(assembled, "sequential", model=models.lenet(3), x=IMAGES) == Plan("sequential", 1, on_host=True)
     assert chosen(assembled, "vectorised", model=models.lenet(3), x=IMAGES) == Plan("vectorised", 3, on_host=True)
 
 

@@ -76,9 +76,8 @@ def test_classes_are_listed_largest_first_and_none_is_left_out() -> None:
 
 @pytest.mark.slow
 def test_a_traced_convolutional_network_convolves() -> None:
-    rehearsal = Rehearsal(
-        models.lenet(3), (4, 4, 1), Standard(), 2, Settings(batch_size=4), n_classes=3, n_rows=8, n_unlabeled=8
-    )
+    settings = Settings(batch_size=4, plan="sequential")
+    rehearsal = Rehearsal(models.lenet(3), (4, 4, 1), Standard(), 2, settings, n_classes=3, n_rows=8, n_unlabeled=8)
     assert (rehearsal.plan.name, rehearsal.n_groups) == ("sequential", 2)
     profile = profile_steps(rehearsal, 2, 2)
     assert profile.ms > 0

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import Array
+from jax.extend.random import threefry_2x32
 
-from nu_ensembles.models.activations import average_pool, biased_relu, biased_relu_dropout, keep_mask
+from nu_ensembles.models.activations import average_pool, biased_relu, biased_relu_dropout, keep_mask, threefry2x32
 
 SHAPE = (2, 3, 5, 4)
 RNG = np.random.default_rng(0)
@@ -167,3 +168,15 @@ def test_a_mask_has_the_shape_that_was_asked_for_whatever_its_last_axis(last: in
 def test_the_same_key_gives_the_same_mask() -> None:
     one, again = (mask(jax.random.key(5), (1024, 5), 0.5)[0] for _ in range(2))
     np.testing.assert_array_equal(one, again)
+
+
+def test_random_words_are_those_of_jax() -> None:
+    # The known answers of the algorithm's authors, and JAX's bits.
+    words = threefry2x32(
+        (jnp.uint32(0x13198A2E), jnp.uint32(0x03707344)), (jnp.uint32(0x243F6A88), jnp.uint32(0x85A308D3))
+    )
+    assert [hex(int(word)) for word in words] == ["0xc4923a9c", "0x483df7a0"]
+    counters = jnp.arange(8, dtype=jnp.uint32)
+    key = tuple(jax.random.key_data(jax.random.key(7)))
+    expected = threefry_2x32(jnp.stack(key), jnp.concatenate([counters, jnp.zeros_like(counters)]))
+    np.testing.assert_array_equal(jnp.concatenate(threefry2x32(key, (counters, jnp.zeros_like(counters)))), expected)

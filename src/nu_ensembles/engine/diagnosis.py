@@ -107,7 +107,8 @@ def outlook(network: str, n_members: int) -> Outlook:
 def reason(plan: Plan, n_members: int, n_devices: int) -> str:
     """Why `auto` takes this plan."""
     if plan.name == "sequential":
-        return "on a CPU convolutions are fastest member after member, one call of a compiled step each"
+        cores = f", one on each of {plan.lanes_at_once} cores" if plan.lanes_at_once > 1 else ""
+        return f"convolutions on a CPU are fastest member after member{cores}"
     if plan.name == "sharded":
         return f"{n_devices} devices: members are spread over {plan.n_devices} of them, nothing is exchanged"
     if plan.lanes_at_once < n_members:

@@ -6,6 +6,8 @@
 | sequential | lane after lane through one program              | that of one lane  |
 | sharded    | lanes spread over the devices, nothing exchanged | lanes per device  |
 | auto       | whichever of these is fastest here               |                   |
+
+Convolutions on a CPU train lane after lane under `auto`, too, but a lane on each core (see `side_by_side.py`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from jax.sharding import AxisType, Mesh
 
 from nu_ensembles.engine.memory import lanes_that_fit
 from nu_ensembles.engine.program import Program, TrainingData
+from nu_ensembles.engine.side_by_side import n_cores
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.methods import Method
 from nu_ensembles.models.inspect import uses_convolution
@@ -83,16 +86,15 @@ def choose_plan(requested: str, method: Method, program: Program, data: Training
         return Plan("sequential", 1, on_host)
     if method.shape == "joint":
         return Plan("vectorised", n_lanes, on_host)
-    n_devices = len(jax.devices())
-    if requested == "auto":
-        if n_devices > 1 and n_lanes > 1 and not on_host:
-            requested = "sharded"
-        else:
-            # A vmapped convolution on the CPU is about four times slower than lane after lane.
-            requested = "sequential" if on_host else "vectorised"
     if requested == "sequential":
         return Plan("sequential", 1, on_host)
+    n_devices = len(jax.devices())
     fit = lanes_that_fit(program, row_shape, data.x_unlabeled is not None, device)
+    if requested == "auto":
+        if on_host:
+            # A vmapped convolution on the CPU is about four times slower than lane after lane, or a lane on each core.
+            return Plan("sequential", min(n_lanes, fit, n_cores()), on_host)
+        requested = "sharded" if n_devices > 1 and n_lanes > 1 else "vectorised"
     if requested == "vectorised":
         return Plan("vectorised", min(n_lanes, fit), on_host)
     per_device = min(-(-n_lanes // n_devices), fit)

@@ -1,7 +1,7 @@
 """A group of lanes on its way: start, advance to a step, predict.
 
 The loop over steps runs on the device (one compiled call for up to `BLOCK` steps, whose number is traced, so
-stopping for an evaluation never compiles anything), or on the host, one call a step: on the CPU a convolution
+stopping for an evaluation never compiles anything), or on the host, one call a step and lane: on the CPU a convolution
 inside a compiled loop is some thirty times slower than outside.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from threading import Event
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from jax.sharding import PartitionSpec as P
 
 from nu_ensembles.engine.blocks import BLOCK, Block, LastingOrders, block_of
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData, network_inputs
+from nu_ensembles.engine.side_by_side import side_by_side
 from nu_ensembles.engine.step import (
     initial_auxiliary,
     initial_state,
@@ -152,6 +154,7 @@ class Run:
         self.step = 0
         self._block: tuple[int, Block] | None = None
         self._orders = LastingOrders()
+        self._unnoticed: dict[int, tuple[int, int]] = {}  # failed lane -> between which steps, where none is known
         if mesh is not None:
             self.lanes = jax.device_put(lanes, NamedSharding(mesh, P("lanes")))
             self.data = jax.device_put(data, NamedSharding(mesh, P()))
@@ -198,12 +201,9 @@ class Run:
                         self.program, self.mesh, self.state, self.lanes, self.data, block, *ends
                     )
             first, self.step = self.step, end
-            unsound = self._marked_unsound(fine)
+            self._mark_unsound(np.asarray(fine), first)
             if on_chunk is not None:
                 on_chunk(self.step, np.asarray(losses))
-            if unsound is not None:
-                kept = "what its parameters were before was kept in part only"
-                raise self._not_finite("optimiser's state", unsound, f"somewhere in steps {first} to {end - 1}; {kept}")
             self._refuse_failures()
 
     def _block_of(self, number: int) -> Block:
@@ -212,33 +212,54 @@ class Run:
         return self._block[1]
 
     def _step_by_step(self, block: Block, end: int) -> tuple[Array, Array]:
-        total = jnp.zeros(())
+        custom = self.program.optimiser is not None
+        if self.lanes.n_lanes == 1 or self.lanes.method.shape == "joint":
+            self.state, total = self._stepped(self.state, self.lanes, block, end, None)
+            return total / (end - self.step), jitted_sound(self.state, custom)
+
+        def one_lane(lane: int) -> Callable[[Event], tuple[LaneState, Array]]:
+            state, own, drawn = jax.tree.map(lambda leaf: leaf[lane : lane + 1], (self.state, self.lanes, block))
+            return lambda stopped: self._stepped(state, own, drawn, end, stopped)
+
+        apart = side_by_side([one_lane(lane) for lane in range(self.lanes.n_lanes)])
+        self.state, total = jax.tree.map(lambda *parts: jnp.concatenate(parts), *apart)
+        return total / (end - self.step), jitted_sound(self.state, custom)
+
+    def _stepped(
+        self, state: LaneState, lanes: Lanes, block: Block, end: int, stopped: Event | None
+    ) -> tuple[LaneState, Array]:
+        """The state of lanes after steps up to `end`, and the sum of their losses `[R]`."""
+        total = jnp.zeros((lanes.n_lanes,), self.program.dtype)
         for step in range(self.step, end):
-            self.state, losses = one_step(self.program, self.state, self.lanes, self.data, block, jnp.int32(step))
+            if stopped is not None and stopped.is_set():
+                break
+            state, losses = one_step(self.program, state, lanes, self.data, block, jnp.int32(step))
             total = total + losses
-        return total / (end - self.step), jitted_sound(self.state, self.program.optimiser is not None)
+        return state, total
 
     def _refuse_failures(self) -> None:
         failed_at = np.asarray(self.state.failed_at)
-        if (failed_at >= 0).any():
-            lane = int(np.argmax(failed_at >= 0))
-            raise self._not_finite("loss", lane, f"at step {failed_at[lane]}; its last good state was kept")
-
-    def _marked_unsound(self, fine: Array) -> int | None:
-        """The first lane whose state is not finite although no step noticed; it counts as failed from now on."""
-        unnoticed = ~np.asarray(fine) & (np.asarray(self.state.failed_at) < 0)
-        if not unnoticed.any():
-            return None
-        failed_at = jnp.where(jnp.asarray(unnoticed), self.step - 1, self.state.failed_at)
-        self.state = self._placed(self.state._replace(failed_at=failed_at))
-        return int(np.argmax(unnoticed))
-
-    def _not_finite(self, what: str, lane: int, when: str) -> NonFiniteLossError:
+        if not (failed_at >= 0).any():
+            return
+        lane = int(np.argmax(failed_at >= 0))
+        what, when = "loss", f"at step {failed_at[lane]}; its last good state was kept"
+        if lane in self._unnoticed:
+            first, last = self._unnoticed[lane]
+            what = "optimiser's state"
+            when = f"somewhere in steps {first} to {last}; its last good state was kept in part only"
         member, rate = int(self.lanes.member[lane]), float(self.lanes.learning_rate[lane])
-        return NonFiniteLossError(
+        raise NonFiniteLossError(
             f"The {what} of member {member} was not finite {when}. Lower the learning rate (now {rate:g}), check the "
             "scale of the inputs, or train in float32."
         )
+
+    def _mark_unsound(self, fine: np.ndarray, first: int) -> None:
+        """Lanes whose state is not `fine`, bool `[R]`, although no step since `first` noticed, have failed, too."""
+        unnoticed = ~fine & (np.asarray(self.state.failed_at) < 0)
+        if unnoticed.any():
+            self._unnoticed |= {int(lane): (first, self.step - 1) for lane in np.flatnonzero(unnoticed)}
+            failed_at = jnp.where(jnp.asarray(unnoticed), self.step - 1, self.state.failed_at)
+            self.state = self._placed(self.state._replace(failed_at=failed_at))
 
     def host_state(self) -> LaneState:
         """A copy of the state in host memory."""

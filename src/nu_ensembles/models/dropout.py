@@ -47,8 +47,8 @@ def draws_at_random(model: Model, row_shape: tuple[int, ...]) -> bool:
     key = jax.eval_shape(lambda: jax.random.key(0, impl="threefry2x32"))
     variables = jax.eval_shape(model.init, key, x)
     closed = jax.make_jaxpr(lambda v, x, key: model.apply(v, x, key=key, train=True))(variables, x, key)
-    # Adapters split keys whether or not a layer uses them; only a draw takes bits.
-    draws = ("random_bits", "threefry2x32")
+    # Adapters split keys whether or not a layer uses them; only a draw takes bits, or a key apart to make its own.
+    draws = ("random_bits", "threefry2x32", "random_unwrap")
     return any(equation.primitive.name in draws for equation in equations(closed.jaxpr))
 
 

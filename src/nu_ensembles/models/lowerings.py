@@ -24,6 +24,9 @@ LAYOUT = ("NHWC", "HWIO", "NHWC")
 NARROWEST_GROUP = 64
 # Weight gradients of wider groups fall off the fast path and are put together from blocks of this width.
 WIDEST_GROUP = 128
+# On a CPU a convolution of three channels takes three times as long as one of four (3 -> 32, 32x32: 5.7 and 1.9 ms for
+# 64 images on two cores).
+LEAST_ON_CPU = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +43,8 @@ def plain(geometry: Geometry, x: Array, w: Array) -> Array:
 
 
 def unrolled(geometry: Geometry, x: Array, w: Array) -> Array:
+    if w.shape[1:3] != (1, 1) and x.shape[4] < LEAST_ON_CPU:
+        x, w = _widened(x, LEAST_ON_CPU), _widened(w, LEAST_ON_CPU, axis=3)
     return jnp.stack([plain(geometry, x[member], w[member]) for member in range(len(w))])
 
 

@@ -1,0 +1,64 @@
+"""Lanes in threads of their own: the same bits, the same settings of JAX, one end for all."""
+
+from __future__ import annotations
+
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nu_ensembles.engine import side_by_side as module
+from nu_ensembles.engine.run import Run
+from nu_ensembles.engine.side_by_side import side_by_side
+from nu_ensembles.methods import Nu
+
+
+def test_results_come_in_the_order_of_the_tasks() -> None:
+    assert side_by_side([lambda _, n=n: n * n for n in range(5)]) == [0, 1, 4, 9, 16]
+
+
+def test_no_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "n_cores", lambda: 1)
+    assert len(set(side_by_side([lambda _: threading.get_ident() for _ in range(4)]))) == 1
+
+
+def test_settings_of_jax_hold_in_the_threads() -> None:
+    def dtype(_: threading.Event) -> str:
+        return str(jnp.zeros(1).dtype)
+
+    assert side_by_side([dtype]) == ["float32"]
+    with jax.enable_x64(True):
+        assert side_by_side([dtype]) == ["float64"]
+    with jax.default_matmul_precision("highest"):
+        seen = side_by_side([lambda _: jax.config.jax_default_matmul_precision])  # pyright: ignore[reportAttributeAccessIssue]
+    assert seen == ["highest"]
+
+
+def test_an_error_in_one_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "n_cores", lambda: 2)
+
+    def fails(_: threading.Event) -> bool:
+        raise MemoryError("no room")
+
+    ended = []
+    with pytest.raises(MemoryError, match="no room"):
+        side_by_side([fails, lambda stopped: ended.append(stopped.wait(60))])
+    assert ended == [True]
+
+
+def test_lanes_side_by_side_have_the_bits_of_lanes_alone(assembled, largest_difference) -> None:
+    ready = assembled(Nu(0.1))
+    together = Run(ready.program, ready.lanes, ready.data, on_host=True)
+    losses: list[np.ndarray] = []
+    for to_step in (3, 7):
+        together.advance(to_step, lambda _, mean: losses.append(mean))
+    for lane in range(3):
+        alone = Run(ready.program, ready.lanes.select(np.array([lane])), ready.data, on_host=True)
+        own: list[np.ndarray] = []
+        for to_step in (3, 7):
+            alone.advance(to_step, lambda _, mean, own=own: own.append(mean))
+        state = jax.tree.map(lambda leaf, lane=lane: leaf[lane : lane + 1], together.state)
+        assert largest_difference(state, alone.state) == 0
+        np.testing.assert_allclose([mean[lane] for mean in losses], [mean[0] for mean in own], rtol=1e-6)
