@@ -98,7 +98,8 @@ def gaussian_redundancy(features: np.ndarray, labels: np.ndarray) -> float:
         within = z.copy()
         for label in np.unique(labels):
             within[labels == label] -= within[labels == label].mean(axis=0)
-        directions.append(np.linalg.svd(within, full_matrices=False)[0][:, :N_DIRECTIONS])
+        variances, axes = np.linalg.eigh(within.T @ within)
+        directions.append(within @ axes[:, -N_DIRECTIONS:] / np.sqrt(variances[-N_DIRECTIONS:]))
     pairs = [(a, b) for i, a in enumerate(directions) for b in directions[:i]]
     correlations = [np.linalg.svd(a.T @ b, compute_uv=False) for a, b in pairs]
     return float(np.mean([-0.5 * np.log1p(-(np.minimum(rho, 1 - 1e-9) ** 2)).sum() for rho in correlations]))

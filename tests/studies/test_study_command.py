@@ -43,6 +43,19 @@ def test_the_plain_main_takes_the_same_options(folder, capsys):
     assert json.loads((folder / "x.json").read_text())["study"] == "table1"
 
 
+def test_a_study_starts_from_the_file_of_an_earlier_one(folder, tmp_path, capsys):
+    study("table1", **WHAT, out=tmp_path / "more", start_from=folder / "results.json", time_limit=0.0, json=True)
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["n_done"], printed["n_left"]) == (4, 0)
+    assert (tmp_path / "more" / "results.json").read_bytes().count(b'"seed"') == 4
+
+
+def test_a_study_starts_from_no_other_one(folder, tmp_path):
+    with pytest.raises(InputError, match="those of 'table1', not of 'cost'"):
+        study("cost", **WHAT, out=tmp_path / "more", start_from=folder)
+    assert not (tmp_path / "more").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

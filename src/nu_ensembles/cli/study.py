@@ -54,6 +54,7 @@ def study(
     time_limit: Annotated[float | None, Parameter(group=RUN)] = None,
     retry_failed: Annotated[bool, FLAG, Parameter(group=RUN)] = False,
     mixed: Annotated[bool, FLAG, Parameter(group=RUN)] = False,
+    start_from: Annotated[Path | None, Parameter(group=RUN)] = None,
     cells_at_once: Annotated[int | None, Parameter(group=RUN)] = None,
     keep_probabilities: Annotated[bool, FLAG, Parameter(group=RUN)] = False,
     stop_on_error: Annotated[bool, FLAG, Parameter(group=RUN)] = False,
@@ -93,6 +94,7 @@ def study(
       time_limit: Seconds after which no further group of ensembles is started.
       retry_failed: Train again what failed before.
       mixed: Allow results of another version, device or code in the same folder.
+      start_from: Results of an earlier run (file or folder); what they hold is not trained again.
       cells_at_once: How many ensembles train side by side at most.
       keep_probabilities: Store the members' probabilities on the test rows, too.
       stop_on_error: Stop at the first failure instead of writing it down and going on.
@@ -124,7 +126,14 @@ def study(
     from nu_ensembles.studies.conduct import REPORT, RESULTS, conduct
 
     how = RunOptions(
-        time_limit, retry_failed, mixed, cells_at_once, keep_probabilities, stop_on_error, verbose=0 if quiet else 1
+        time_limit,
+        retry_failed,
+        mixed,
+        start_from,
+        cells_at_once,
+        keep_probabilities,
+        stop_on_error,
+        verbose=0 if quiet else 1,
     )
     folder = out or Path(f"study-{name}")
     results, progress = conduct(name, options, folder, how, export=export)

@@ -50,8 +50,13 @@ def conduct(
             "Nothing is to be trained under these options: the paper published no hyper-parameters for them; ask for "
             "--protocols matched."
         )
+    earlier = None if how.start_from is None else Results.read(how.start_from)
+    if earlier is not None and earlier.study.name != name:
+        raise InputError(f"The results to start from are those of {earlier.study.name!r}, not of {name!r}.")
     started = time.perf_counter()
     folder.start(name, options.to_dict(), command_line(name, options), environment())
+    if earlier is not None:
+        take_over(folder, earlier)
     context = Context(options.data_dir, how.cells_at_once, how.keep_probabilities)
     progress = run_cells(cells, folder, context, how)
     _add_time(folder, time.perf_counter() - started)
@@ -60,6 +65,13 @@ def conduct(
     if page:
         _draw_if_possible(results, folder.folder / REPORT)
     return results, progress
+
+
+def take_over(folder: StudyFolder, earlier: Results) -> None:
+    """Copies the cells of earlier results that the folder does not hold; each keeps its maker."""
+    for record in earlier.records.values():
+        if folder.load(record.cell) is None:
+            folder.save(record)
 
 
 def draw(results: Results, path: str | Path) -> None:
