@@ -211,6 +211,7 @@ def vectorised(
             parameter.grad = found[key].to(parameter.dtype)
         optimiser.step()
 
+    captured = None
     if graph:
         # Capture wants a few ordinary calls on a stream of its own first.
         stream = torch.cuda.Stream()
@@ -222,12 +223,10 @@ def vectorised(
         captured = torch.cuda.CUDAGraph()
         with torch.cuda.graph(captured):
             step()
-        once: Callable[[], None] = captured.replay
-    else:
-        once = step
 
     def advance(n_steps: int) -> None:
+        # The graph reads and writes the tensors that `step` holds, so this function holds on to both.
         for _ in range(n_steps):
-            once()
+            step() if captured is None else captured.replay()
 
     return advance
