@@ -16,9 +16,12 @@ from nu_ensembles.report.page import Table
 from nu_ensembles.report.study_page import SECTIONS
 from nu_ensembles.report.study_tables import row_name
 from nu_ensembles.studies import published
+from nu_ensembles.studies.comparison import student_interval
 from nu_ensembles.studies.demo_result import SETTING_PICKED, DemoResult
 from nu_ensembles.studies.demo_table import markdown_table
+from nu_ensembles.studies.ensemble_size import TOLERANCE, by_size, plateau
 from nu_ensembles.studies.results import Results
+from nu_ensembles.studies.shift import SEVERITIES, by_severity
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
@@ -133,13 +136,13 @@ def dice_convergence() -> str:
     lines = []
     for data, found in json.loads((RESULTS / "dice-convergence.json").read_text()).items():
         lines += [
-            "| alpha | seeds where every member fits all labels | accuracy % (single member) | NLL | ECE "
+            "| alpha | seeds with a finite loss | labels that members fit, % | accuracy % (single member) | NLL | ECE "
             "| disagreement | redundancy, nats |",
-            "|---|---|---|---|---|---|---|",
+            "|---|---|---|---|---|---|---|---|",
         ]
         for alpha, row in found["summary"].items():
             lines.append(
-                f"| {alpha} | {row['seeds_where_all_members_fit_all_labels']} of {found['seeds']} "
+                f"| {alpha} | {row['seeds_finite']} of {found['seeds']} | {100 * row['train_accuracy']:.1f} "
                 f"| {100 * row['accuracy']:.1f} ({100 * row['member_accuracy']:.1f}) | {row['nll']:.3f} "
                 f"| {row['ece']:.3f} | {row['disagreement']:.3f} | {row['redundancy']:.2f} |"
             )
@@ -159,13 +162,47 @@ def study(name: str, sections: Sequence[str]) -> str:
     for section in filter(None, (SECTIONS[each](results) for each in sections)):
         for table in (block for block in section.blocks if isinstance(block, Table)):
             lines += [f"**{table.caption}**", "", *_markdown(table), ""]
-    missing = results.missing()
-    if missing:
-        lines += [f"{len(missing)} of {len(missing) + len(results.records)} cells have not been trained yet.", ""]
+    return "\n".join([*lines, _origin(results), ""])
+
+
+def severities() -> str:
+    """ECE under corruptions, by severity."""
+    results = Results.read(RESULTS / "corruptions.json")
+    lines = ["| ECE | clean | " + " | ".join(f"severity {severity}" for severity in SEVERITIES[1:]) + " |"]
+    lines.append("|---|" + "---|" * len(SEVERITIES))
+    for row in results.rows:
+        values = by_severity(results, row, "ece")
+        if np.isnan(values).all() or (row.method == "nu" and row.protocol == "matched"):
+            continue  # nu's epochs are the same under both protocols
+        cells = [student_interval(seeds[~np.isnan(seeds)]).text(3) for seeds in values]
+        protocol = ", ν's epochs" if row.protocol == "matched" else ""
+        lines.append(f"| {row_name(row)}{protocol} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", _origin(results), ""])
+
+
+def sizes() -> str:
+    """ECE of the first members of an ensemble."""
+    results = Results.read(RESULTS / "ensemble-size.json")
+    shown = (1, 2, 4, 6, 8, 10, 12, 16, 20)
+    lines = ["| ECE of so many members | " + " | ".join(map(str, shown)) + " | within .002 of 20 from |"]
+    lines.append("|---|" + "---|" * (len(shown) + 1))
+    for row in results.rows:
+        values = by_size(results, row, "ece")
+        if not values.size or (row.method == "nu" and row.protocol == "matched"):
+            continue
+        cells = [f"{np.nanmean(values[size - 1]):.3f}" for size in shown]
+        protocol = ", ν's epochs" if row.protocol == "matched" else ""
+        lines.append(f"| {row_name(row)}{protocol} | {' | '.join(cells)} | {plateau(values, TOLERANCE['ece'])} |")
+    return "\n".join([*lines, "", _origin(results), ""])
+
+
+def _origin(results: Results) -> str:
+    """What is missing, and the commands that measured the rest."""
+    missing = len(results.missing())
+    left = f"{missing} of {missing + len(results.records)} cells have not been trained yet. " if missing else ""
     device, jax = results.about["environment"]["device"], results.about["environment"]["versions"]["jax"]
-    seconds = results.about["seconds"]
     commands = ", ".join(f"`{command}`" for command in dict.fromkeys(results.about["commands"]))
-    return "\n".join([*lines, f"By {commands} on {device}, jax {jax}, in {seconds:.0f} s.", ""])
+    return f"{left}By {commands} on {device}, jax {jax}."
 
 
 def _markdown(table: Table) -> list[str]:
@@ -191,10 +228,11 @@ def headline() -> str:
     """Table 1's standard and nu rows beside the published values, and at equal epochs."""
     results = Results.read(RESULTS / "table1.json")
     lines = [
-        "| CIFAR-10, 1,000 labels | Accuracy % | NLL | ECE | published ECE | ECE at equal epochs | the same, with T |",
+        "| 1,000 labels | Accuracy % | NLL | ECE | published ECE | ECE at equal epochs | the same, with T |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for row in (row for row in results.rows if row.protocol == "published"):
+    compared = [row for row in results.rows if row.protocol == "published" and row.method in ("standard", "nu")]
+    for row in compared:
         matched = results.find(row.method, (*row.place[:3], "matched"))
         assert matched is not None
         stated = published.table_value(row.dataset, row.model, row.method, "ece")
@@ -206,12 +244,11 @@ def headline() -> str:
             results.mean(matched, "ece").text(3),
             results.mean(matched, "ece", "scaled").text(3),
         ]
-        lines.append(f"| {row_name(row).removeprefix('CIFAR-10, ')} | {' | '.join(cells)} |")
+        lines.append(f"| {row_name(row)} | {' | '.join(cells)} |")
     device = results.about["environment"]["device"]
     lines += [
         "",
-        f"Mean ± 95 % interval over {results.options.seeds} seeds, by `nu-ensembles study table1` on {device}: all "
-        f"{len(results.records)} ensembles in {results.about['seconds']:.0f} s, compiled programs at hand. With T: "
+        f"Mean ± 95 % interval over {results.options.seeds} seeds, by `nu-ensembles study table1` on {device}. With T: "
         "after temperature scaling on the validation rows.",
     ]
     return "\n".join([*lines, ""])
@@ -238,6 +275,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "methods-digits.md": functools.partial(study, "methods-digits", ("method_table", "scores")),
     "table1.md": functools.partial(study, "table1", ("claims", "scores", "temperature", "unlabeled")),
     "label-ablation.md": functools.partial(study, "label-ablation", ("scores", "unlabeled")),
+    "corruption-severities.md": severities,
+    "ensemble-size.md": sizes,
 }
 
 

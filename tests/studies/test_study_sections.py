@@ -9,7 +9,8 @@ from nu_ensembles.report.study_page import study_page
 from nu_ensembles.report.study_tables import claims_section, scores_section
 from nu_ensembles.studies.ensemble_size import plateau
 from nu_ensembles.studies.folder import Record
-from nu_ensembles.studies.measuring import fit_on_unlabeled, plain, reliability
+from nu_ensembles.studies.measuring import fit_on_unlabeled, reliability
+from nu_ensembles.studies.numbers import plain
 from nu_ensembles.studies.options import StudyOptions
 from nu_ensembles.studies.registry import STUDIES
 from nu_ensembles.studies.results import Results

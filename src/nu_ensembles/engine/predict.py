@@ -28,9 +28,19 @@ def lane_probabilities(model: Model, dtype: str, params: Any, model_state: Any, 
         logits = model.apply(join_variables(params, state), network_inputs(x, dtype), key=None, train=False)
         if isinstance(logits, tuple):
             logits = logits[0]
-        return jax.nn.softmax(logits.astype(jnp.promote_types(logits.dtype, jnp.float32)), axis=-1)
+        return positive_softmax(logits)
 
     return jax.vmap(one_lane)(params, model_state)
+
+
+def positive_softmax(logits: Array) -> Array:
+    """Softmax over the last axis in float32 (or float64) without zeros.
+
+    Where a finite logit's probability underflows stands the dtype's smallest normal number, 1.2e-38: the NLL of an
+    overconfident network is then large, but not infinite.
+    """
+    dtype = jnp.promote_types(logits.dtype, jnp.float32)
+    return jnp.maximum(jax.nn.softmax(logits.astype(dtype), axis=-1), jnp.finfo(dtype).tiny)
 
 
 @partial(jax.jit, static_argnames=("model", "dtype"))
@@ -44,7 +54,7 @@ def masked_probabilities(model: Model, dtype: str, params: Any, model_state: Any
 
     def one_row(key: Array, row: Array) -> Array:
         logits = model.apply(variables, row[None], key=key, train=True)[0]
-        return jax.nn.softmax(logits.astype(jnp.promote_types(logits.dtype, jnp.float32)))
+        return positive_softmax(logits)
 
     one_member = jax.vmap(one_row, in_axes=(None, 0))
     return jax.vmap(one_member, in_axes=(0, None))(keys, network_inputs(x, dtype))

@@ -42,6 +42,7 @@ def curve_plot(series: Sequence[Series], metric: Metric, xlabel: str, *, log: bo
         intervals = [interval_of(values) for values in each.values]
         mean = metric.scale * np.array([interval.mean for interval in intervals])
         half = metric.scale * np.array([interval.half_width for interval in intervals])
+        mean[~np.isfinite(mean)] = np.nan
         colour = colour_of(each.method)
         ax.plot(each.x, mean, color=colour, marker="o", markersize=3.5, linewidth=1.4, label=each.label)
         ax.fill_between(each.x, mean - half, mean + half, color=colour, alpha=0.18, linewidth=0)

@@ -73,7 +73,7 @@ def measure(cell: Cell, parts: Parts) -> dict[str, Any]:
     from nu_ensembles.methods import Standard
     from nu_ensembles.metrics import evaluate
     from nu_ensembles.metrics.temperature import scale_temperature
-    from nu_ensembles.studies.measuring import plain
+    from nu_ensembles.studies.numbers import plain
     from nu_ensembles.training import fit
 
     started = time.perf_counter()

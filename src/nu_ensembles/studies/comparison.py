@@ -34,6 +34,8 @@ class Interval:
         """ "0.512 ± 0.020"; a dash where there is no mean, the mean alone where there is no width."""
         if math.isnan(self.mean):
             return "–"
+        if math.isinf(self.mean):
+            return "∞" if self.mean > 0 else "−∞"
         # Rounded first: a mean of -0.0004 is shown as 0.000, not as -0.000.
         mean = round(self.mean * scale, digits) + 0.0
         shown = f"{mean:{'+' if signed and mean else ''}.{digits}f}".replace("-", "−")
@@ -49,8 +51,8 @@ def student_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
     n = len(values)
     if n == 0:
         raise InputError("There are no values to average: run at least one seed.")
-    if n == 1:
-        return Interval(float(values[0]), math.nan)
+    if n == 1 or not np.isfinite(values).all():
+        return Interval(float(values.mean()), math.nan)
     quantile = float(stdtrit(n - 1, (1 + level) / 2))
     return Interval(float(values.mean()), quantile * float(values.std(ddof=1)) / math.sqrt(n))
 

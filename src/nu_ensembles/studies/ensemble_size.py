@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nu_ensembles.studies.numbers import stored_value
 from nu_ensembles.studies.options import StudyOptions
 from nu_ensembles.studies.protocols import check_methods, protocol_row
 from nu_ensembles.studies.study import Row, Study
@@ -45,8 +46,7 @@ def by_size(results: Results, row: Row, metric: str) -> np.ndarray:
     found = np.full((most, len(of_seeds)), np.nan)
     for seed, prefixes in enumerate(of_seeds):
         for size, scores in (prefixes or {}).items():
-            value = scores[metric]
-            found[int(size) - 1, seed] = np.nan if value is None else value
+            found[int(size) - 1, seed] = stored_value(scores, metric)
     return found
 
 
@@ -55,6 +55,8 @@ def plateau(values: np.ndarray, tolerance: float) -> int | None:
     if not values.size or np.isnan(values).all():
         return None
     means = np.nanmean(values, axis=1)
+    if not np.isfinite(means[-1]):
+        return None
     apart = np.flatnonzero(np.abs(means - means[-1]) > tolerance)
     return int(apart[-1]) + 2 if len(apart) else 1
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from nu_ensembles import metrics
 from nu_ensembles.studies.data import Parts
-from nu_ensembles.studies.measuring import Predictions, plain
+from nu_ensembles.studies.measuring import Predictions
+from nu_ensembles.studies.numbers import plain
 from nu_ensembles.studies.trajectories import Arrived
 
 # Below this many, starting processes takes longer than corrupting.

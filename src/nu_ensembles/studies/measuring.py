@@ -8,13 +8,13 @@ and V-hat [eq. 2] on the unlabelled rows beside (K-1)/(2cK), its value under a p
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 import numpy as np
 
 from nu_ensembles import metrics
 from nu_ensembles.studies.data import Parts
+from nu_ensembles.studies.numbers import plain
 from nu_ensembles.theory import empirical_variance, expected_variance
 
 N_BINS = 15
@@ -96,8 +96,3 @@ def reliability(probs: np.ndarray, labels: np.ndarray) -> dict[str, list[float |
 def _of_members(metric: str) -> bool:
     of_members = ("member_", "mutual_", "variance", "disagreement", "epistemic")
     return metric.startswith(of_members) or metric.endswith("_gain")
-
-
-def plain(scores: dict[str, float]) -> dict[str, float | None]:
-    """Numbers that strict JSON can hold: six digits are more than seeds agree on; nan is None."""
-    return {name: float(f"{value:.6g}") if math.isfinite(value) else None for name, value in scores.items()}

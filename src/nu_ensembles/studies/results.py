@@ -19,6 +19,7 @@ from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.studies.cells import Cell
 from nu_ensembles.studies.comparison import Interval, student_interval
 from nu_ensembles.studies.folder import FAILED, Record, StudyFolder
+from nu_ensembles.studies.numbers import stored_value
 from nu_ensembles.studies.options import StudyOptions
 from nu_ensembles.studies.published import METRICS
 from nu_ensembles.studies.selection import choose
@@ -125,10 +126,10 @@ class Results:
         found = []
         for choice in self.chosen(row):
             scores: Any = {} if choice is None else choice[0].at(choice[1])
-            value = (scores.get(part) or {}).get(metric) if part else scores.get(metric)
-            if value is None and part == "scaled" and choice is not None:
-                value = scores["test"].get(metric)  # what temperature leaves as it is: the members' votes
-            found.append(np.nan if value is None else value)
+            of_part = (scores.get(part) or {}) if part else scores
+            if metric not in of_part and part == "scaled" and choice is not None:
+                of_part = scores["test"]  # what temperature leaves as it is: the members' votes
+            found.append(stored_value(of_part, metric))
         return np.array(found, np.float64)
 
     def extras(self, row: Row, name: str) -> list[Any]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from nu_ensembles.studies.claims import Claim, comparable_verdict, lowering_verdict
 from nu_ensembles.studies.comparison import student_interval
+from nu_ensembles.studies.numbers import stored_value
 from nu_ensembles.studies.options import StudyOptions
 from nu_ensembles.studies.protocols import check_methods, protocol_row
 from nu_ensembles.studies.study import Row, Study
@@ -42,7 +43,7 @@ def by_severity(results: Results, row: Row, metric: str) -> np.ndarray:
     found[0] = results.values(row, metric)
     for seed, corrupted in enumerate(results.extras(row, "corruptions")):
         for severity in SEVERITIES[1:]:
-            values = [each[metric] for each in corrupted or () if each["severity"] == severity]
+            values = [stored_value(each, metric) for each in corrupted or () if each["severity"] == severity]
             if values:
                 found[severity, seed] = np.mean(values)
     return found
