@@ -155,6 +155,23 @@ def dice_convergence() -> str:
     return "\n".join(lines)
 
 
+def mc_dropout() -> str:
+    """MC dropout against one network, by rate and number of masks."""
+    found = json.loads((RESULTS / "mc-dropout-cpu.json").read_text())
+    rows = [row for row in found["rows"] if row["rate"]]
+    settings = list(dict.fromkeys((row["labels"], row["steps"]) for row in rows))
+    heads = [f"{n} labels, {steps} steps: accuracy, points | NLL" for n, steps in settings]
+    lines = [f"| rate | masks | {' | '.join(heads)} |", "|---|---|" + "---|---|" * len(settings)]
+    for rate, masks in dict.fromkeys((row["rate"], row["masks"]) for row in rows):
+        cells = []
+        for row in (row for row in rows if (row["rate"], row["masks"]) == (rate, masks)):
+            (accuracy, accuracy_error), (nll, nll_error) = row["accuracy"], row["nll"]
+            cells.append(f"{100 * accuracy:+.2f} ± {100 * accuracy_error:.2f} | {nll:+.4f} ± {nll_error:.4f}")
+        lines.append(f"| {rate:g} | {masks} | {' | '.join(cells)} |")
+    note = f"Difference to one network, mean ± standard error over {rows[0]['splits']} splits of the digits, by "
+    return "\n".join([*lines, "", f"{note}`{found['command']}`.", ""])
+
+
 def study(name: str, sections: Sequence[str]) -> str:
     """The tables of some sections of a study's page."""
     results = Results.read(RESULTS / f"{name}.json")
@@ -272,6 +289,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "step-time.md": step_time,
     "method-cost.md": method_cost,
     "dice-convergence.md": dice_convergence,
+    "mc-dropout.md": mc_dropout,
     "methods-digits.md": functools.partial(study, "methods-digits", ("method_table", "scores")),
     "table1.md": functools.partial(study, "table1", ("claims", "scores", "temperature", "unlabeled")),
     "label-ablation.md": functools.partial(study, "label-ablation", ("scores", "unlabeled")),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nu_ensembles import metrics
 from nu_ensembles.engine import predict
-from nu_ensembles.engine.predict import row_batches
+from nu_ensembles.engine.predict import positive_softmax, row_batches
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 7, 8, 9, 21])
@@ -29,3 +32,12 @@ def test_wide_rows_go_in_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(predict, "VALUES_AT_ONCE", 100)
     assert [len(part) for _, part in row_batches(np.zeros((5, 5, 10)))] == [2, 2, 1]
     assert [len(part) for _, part in row_batches(np.zeros((2, 500)))] == [1, 1]
+
+
+def test_no_probability_of_a_finite_logit_is_zero() -> None:
+    logits = jnp.array([[0.0, -200.0, 5.0], [1000.0, 0.0, -1000.0]])
+    probs = positive_softmax(logits)
+    assert probs.dtype == jnp.float32
+    assert (probs > 0).all()
+    np.testing.assert_allclose(probs, jax.nn.softmax(logits), rtol=1e-6, atol=1e-30)
+    assert np.isfinite(metrics.nll(np.asarray(probs), [1, 2]))

@@ -86,12 +86,13 @@ def keep_mask(key: Array, shape: tuple[int, ...], keep: float) -> tuple[Array, f
     for axis, size in enumerate(blocks):
         counter = counter * jnp.uint32(size) + jax.lax.broadcasted_iota(jnp.uint32, blocks, axis)
     first, second = (jnp.broadcast_to(half, blocks) for half in jax.random.key_data(key))
-    words = threefry2x32((first, second), (counter, jnp.zeros_like(counter)))
-    # Without the barrier the compiler would draw each word anew for both of its halves.
-    first, second = (word[..., None] for word in jax.lax.optimization_barrier(tuple(words)))
-    number = jax.lax.broadcasted_iota(jnp.uint32, (*blocks, 4), len(blocks))
-    halves = jnp.where(number < 2, first, second) >> (number % 2 * 16) & jnp.uint32(LEVELS - 1)
-    return halves.reshape(*leading, -1)[..., :last] < threshold, threshold / LEVELS
+    first, second = threefry2x32((first, second), (counter, jnp.zeros_like(counter)))
+    low, high = jnp.uint32(LEVELS - 1), jnp.uint32(16)
+    decisions = [half < jnp.uint32(threshold) for half in (first & low, first >> high, second & low, second >> high)]
+    # A byte for each of the four, in one word. Without the barrier the compiler would draw it anew for each of them.
+    packed = sum((keep.astype(jnp.uint32) << jnp.uint32(8 * i) for i, keep in enumerate(decisions)), jnp.uint32(0))
+    apart = jax.lax.bitcast_convert_type(jax.lax.optimization_barrier(packed), jnp.uint8)
+    return apart.reshape(*leading, -1)[..., :last] != 0, threshold / LEVELS
 
 
 def threefry2x32(key: tuple[Array, Array], block: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -50,23 +50,35 @@ def unrolled(geometry: Geometry, x: Array, w: Array) -> Array:
 
 def grouped(geometry: Geometry, x: Array, w: Array) -> Array:
     n_members, *_, n_in, n_out = w.shape
-    if n_out > n_in >= NARROWEST_GROUP and n_out % n_in == 0:
-        # As many output channels as input channels at a time: nothing is filled up, and no zeros are multiplied.
-        parts = jnp.split(w, n_out // n_in, axis=4)
-        return jnp.concatenate([grouped(geometry, x, part) for part in parts], axis=4)
-    if w.shape[1:3] == (1, 1) and geometry.padding == ((0, 0), (0, 0)):
+    pointwise = w.shape[1:3] == (1, 1) and geometry.padding == ((0, 0), (0, 0))
+    if pointwise:
         down, right = geometry.strides
         x, geometry = x[:, :, ::down, ::right], Geometry((1, 1), geometry.padding)
+    if n_out > n_in >= NARROWEST_GROUP and n_out % n_in == 0:
+        # As many output channels as input channels at a time: no zeros are filled in and multiplied. The result of a
+        # pointwise convolution is a shortcut, which many read: repeating its small input saves them a concatenation.
+        times = n_out // n_in
+        if pointwise:
+            repeated = jnp.broadcast_to(jnp.moveaxis(x, 0, 3)[..., None, :], (*x.shape[1:4], n_members, times, n_in))
+            images, kernels = repeated.reshape(*x.shape[1:4], -1), _members_into_channels(w)
+            return _members_out_of_channels(_in_groups(geometry, images, kernels, n_members * times), n_members)
+        return jnp.concatenate([grouped(geometry, x, part) for part in jnp.split(w, times, axis=4)], axis=4)
     width = max(NARROWEST_GROUP, n_in, n_out)
-    y = lax.conv_general_dilated(
-        _members_into_channels(_widened(x, width)),
-        _members_into_channels(_widened(_widened(w, width, axis=3), width)),
+    images, kernels = _widened(x, width), _widened(_widened(w, width, axis=3), width)
+    y = _in_groups(geometry, _members_into_channels(images), _members_into_channels(kernels), n_members)
+    return _members_out_of_channels(y, n_members)[..., :n_out]
+
+
+def _in_groups(geometry: Geometry, images: Array, kernels: Array, n_groups: int) -> Array:
+    """`[B, H, W, G * C]`, `[h, w, C, G * O]` -> `[B, H', W', G * O]`."""
+    return lax.conv_general_dilated(
+        images,
+        kernels,
         geometry.strides,
         geometry.padding,
         dimension_numbers=LAYOUT,
-        feature_group_count=n_members,
+        feature_group_count=n_groups,
     )
-    return _members_out_of_channels(y, n_members)[..., :n_out]
 
 
 def patches(geometry: Geometry, x: Array, w: Array) -> Array:
@@ -96,22 +108,28 @@ def grouped_weight_gradient(geometry: Geometry, x: Array, g: Array, size: tuple[
     """Gradient of the kernel by grouped convolutions of at most `WIDEST_GROUP` channels on either side."""
     n_members, n_in, n_out = len(x), x.shape[4], g.shape[4]
     x_blocks, g_blocks = (-(-n // WIDEST_GROUP) for n in (n_in, n_out))
-    if n_in % x_blocks or n_out % g_blocks:
+    if x_blocks == g_blocks == 1 or n_in % x_blocks or n_out % g_blocks or n_in // x_blocks != n_out // g_blocks:
         return _weight_gradient(grouped, geometry, x, g, size)
     # Every pair of an input block and an output block is a group of its own; a round has as many as there are input
-    # blocks, and pairs block i with block i + shift.
-    apart_x = jnp.moveaxis(x.reshape(*x.shape[:4], x_blocks, -1), 4, 1)
-    apart_g = jnp.moveaxis(g.reshape(*g.shape[:4], g_blocks, -1), 4, 1)
-    groups = apart_x.reshape(-1, *apart_x.shape[2:])
+    # blocks, and pairs block i with block i + shift. In the channels of all members the blocks lie in order.
+    width, images = n_in // x_blocks, _members_into_channels(x)
+    apart = jnp.moveaxis(g.reshape(*g.shape[:4], g_blocks, width), 0, 3)
+    n_groups = n_members * x_blocks
+    kernels = jax.ShapeDtypeStruct((*size, width, n_groups * width), x.dtype)
+    of_kernels = jax.linear_transpose(lambda w: _in_groups(geometry, images, w, n_groups), kernels)
     rounds = []
     for shift in range(g_blocks):
-        partners = jnp.stack([apart_g[:, (i + shift) % g_blocks] for i in range(x_blocks)], axis=1)
-        block = _weight_gradient(grouped, geometry, groups, partners.reshape(-1, *partners.shape[2:]), size)
-        rounds.append(block.reshape(n_members, x_blocks, *block.shape[1:]))
+        if x_blocks == g_blocks == 2:
+            partners = apart if shift == 0 else jnp.flip(apart, axis=4)
+        else:
+            partners = jnp.stack([apart[..., (i + shift) % g_blocks, :] for i in range(x_blocks)], axis=4)
+        (found,) = of_kernels(partners.reshape(*apart.shape[:3], -1))
+        rounds.append(found.reshape(*size, width, n_members, x_blocks, width))
     rows = [
-        jnp.concatenate([rounds[(j - i) % g_blocks][:, i] for j in range(g_blocks)], axis=-1) for i in range(x_blocks)
+        jnp.concatenate([rounds[(j - i) % g_blocks][..., i, :] for j in range(g_blocks)], axis=-1)
+        for i in range(x_blocks)
     ]
-    return jnp.concatenate(rows, axis=3)
+    return jnp.moveaxis(jnp.concatenate(rows, axis=2), 3, 0)
 
 
 def unrolled_weight_gradient(geometry: Geometry, x: Array, g: Array, size: tuple[int, int]) -> Array:
