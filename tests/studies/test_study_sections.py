@@ -55,7 +55,8 @@ def scores(rng: np.random.Generator, softer: float) -> dict:
         "corruptions": corrupted,
         "cost": {"seconds_per_epoch_and_member": softer, "milliseconds_a_step": 1.0, "first_seconds": 2.0},
         **dict.fromkeys(("auto", "early_stopped", "early_temperature", "last_epoch"), found),
-        "choice": {"beta": 0.0},
+        **dict.fromkeys(("tolerance_1", "tolerance_2"), found),
+        "choice": {"beta": 0.0, "beta_1": 0.0, "beta_2": 0.0},
     }
 
 

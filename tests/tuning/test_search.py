@@ -23,7 +23,7 @@ from nu_ensembles.tuning import search as search_function
 from nu_ensembles.tuning.folds import Fold, stratified_folds
 from nu_ensembles.tuning.pool import LanePool
 from nu_ensembles.tuning.scores import OutOfFold
-from nu_ensembles.tuning.search import SearchResult, SearchSettings, _beyond_the_edge, _choose, _Trial
+from nu_ensembles.tuning.search import SearchResult, SearchSettings, _beyond_the_edge, _Trial, choose
 
 NETWORK = models.mlp(3, hidden=(8,))
 SETTINGS = Settings(batch_size=8, learning_rate=0.01)
@@ -57,22 +57,22 @@ BETAS = [0.0, 1e-3, 1e-2, 0.1]
 
 @pytest.mark.parametrize(("tolerance", "beta"), [(0.0, 0.1), (0.5, 1e-2), (1.1, 1e-3), (5.0, 0.0)])
 def test_the_smallest_beta_within_so_many_standard_errors_of_the_best_is_taken(tolerance: float, beta: float) -> None:
-    chosen = _choose(table(PAIRED, BETAS), tolerance)
+    chosen = choose(table(PAIRED, BETAS), tolerance)
     assert chosen.beta == beta
     assert chosen.best == (3, 0)
 
 
 def test_every_candidate_stands_for_its_best_stop() -> None:
     losses = [[[0.9, 0.9], [0.5, 0.7], [0.8, 0.8]], [[0.4, 0.4], [0.6, 0.6], [0.7, 0.7]]]
-    found = _choose(table(losses, [0.0, 0.1]), 0.0)
+    found = choose(table(losses, [0.0, 0.1]), 0.0)
     assert (found.beta, found.n_steps, found.standard_steps) == (0.1, 10, 20)
-    found = _choose(table(losses, [0.0, 0.1]), 3.0)
+    found = choose(table(losses, [0.0, 0.1]), 3.0)
     assert (found.beta, found.n_steps) == (0.0, 20)
 
 
 def test_what_was_not_measured_is_never_chosen() -> None:
     losses = [[[0.5, 0.7], [np.nan, np.nan]], [[0.4, 0.4], [0.3, 0.3]]]
-    assert _choose(table(losses, [0.0, 0.1]), 0.0).chosen == (1, 1)
+    assert choose(table(losses, [0.0, 0.1]), 0.0).chosen == (1, 1)
 
 
 @pytest.mark.parametrize(

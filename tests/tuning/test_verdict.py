@@ -8,7 +8,7 @@ import pytest
 from nu_ensembles.metrics.temperature import fit_temperature
 from nu_ensembles.tuning import as_table, nu_gain, temperature_gain, temperature_of, verdict
 from nu_ensembles.tuning.scores import OutOfFold
-from nu_ensembles.tuning.search import SearchResult, _choose
+from nu_ensembles.tuning.search import SearchResult, choose
 
 
 def result(losses: np.ndarray, betas: list[float], tolerance: float = 0.5) -> SearchResult:
@@ -28,7 +28,7 @@ def result(losses: np.ndarray, betas: list[float], tolerance: float = 0.5) -> Se
         fold_of=np.arange(n) % 2,
         folds=[],
     )
-    return _choose(found, tolerance)
+    return choose(found, tolerance)
 
 
 STANDARD = np.array([[0.9, 0.8, 1.0, 0.9], [0.5, 0.6, 0.4, 0.5], [0.7, 0.8, 0.9, 1.0]])

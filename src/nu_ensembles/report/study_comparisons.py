@@ -10,6 +10,7 @@ import numpy as np
 from nu_ensembles.report.page import Cell, Column, Paragraph, Section, Table
 from nu_ensembles.report.study_curves import interval_of
 from nu_ensembles.report.study_tables import BY_KEY, place_name
+from nu_ensembles.studies.auto_safety import CAUTIOUS
 from nu_ensembles.studies.comparison import METRICS, Interval
 from nu_ensembles.studies.label_ablation import SCHEMES
 from nu_ensembles.studies.method_comparison import TIMED
@@ -152,7 +153,38 @@ def auto_section(results: Results) -> Section | None:
     if not lines:
         return None
     lines.append([Cell("all", mark="reference"), *_auto_cells(np.concatenate(everything))])
-    return Section("Auto against standard ensembles", [Table("Relative change of the test NLL, %", columns, lines)])
+    tables = [Table("Relative change of the test NLL, %", columns, lines), *_more_cautious(results)]
+    return Section("Auto against standard ensembles", tables)
+
+
+def _more_cautious(results: Results) -> list[Table]:
+    """All runs together, with the smallest beta within half a standard error of the best, one, and two."""
+    columns = [
+        Column("Smallest β within", text=True),
+        Column("NLL, early-stopped", "Relative change of the test NLL against the early-stopped standard ensemble."),
+        Column("Worst"),
+        Column("> 1 % NLL worse"),
+        Column("> 1 % NLL better"),
+        Column("β = 0 taken"),
+    ]
+
+    def of(part: str, metric: str) -> np.ndarray:
+        return np.concatenate([results.values(row, metric, part) for row in results.rows])
+
+    lines = []
+    ways = {"½ standard error (auto)": ("auto", "beta")}
+    ways |= {f"{n} standard error{'s' * (n > 1)}": (f"tolerance_{n}", f"beta_{n}") for n in CAUTIOUS}
+    for name, (part, beta) in ways.items():
+        change = of(part, "nll") / of("early_stopped", "nll") - 1
+        there = ~np.isnan(change)
+        if not there.any():
+            return []
+        change = change[there]
+        counts = [(change > 0.01).sum(), (change < -0.01).sum(), (of("choice", beta)[there] == 0).sum()]
+        changes = interval_of(change), Interval(float(change.max()), math.nan)
+        cells = [Cell(each.text(1, 100, signed=True), each.mean) for each in changes]
+        lines.append([Cell(name), *cells, *(Cell(str(int(n)), int(n)) for n in counts)])
+    return [Table("More caution, all runs", columns, lines)]
 
 
 def _auto_runs(results: Results, row: Row) -> np.ndarray:

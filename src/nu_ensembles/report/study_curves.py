@@ -78,7 +78,7 @@ def curves_section(
     for name, series_of in groups:
         pictures = []
         for key in metrics:
-            series = [each for each in series_of(key) if each.values.size and not np.isnan(each.values).all()]
+            series = [each for each in series_of(key) if np.isfinite(each.values).any()]
             if series:
                 metric = BY_KEY[key]
                 alt = "; ".join(f"{s.label}: {_in_words(s, metric)}" for s in series)

@@ -20,7 +20,13 @@ from nu_ensembles.studies.results import Results
 SECTIONS: dict[str, Callable[[Results], Section | None]] = {**TABLES, **FIGURES, **CURVES, **MAPS, **COMPARISONS}
 # Reasons and names of this many cells are listed; the rest is counted.
 LISTED = 20
-IN_PLURAL = {HOLDS: "hold", SMALLER: "hold but are smaller", FAILS: "do not hold", OPEN: "are not settled"}
+# Verdicts on one claim and on several.
+IN_WORDS = {
+    HOLDS: ("holds", "hold"),
+    SMALLER: ("holds but is smaller", "hold but are smaller"),
+    FAILS: ("does not hold", "do not hold"),
+    OPEN: ("is not settled", "are not settled"),
+}
 
 
 def study_page(results: Results) -> Page:
@@ -43,7 +49,8 @@ def headline(results: Results) -> list[str]:
     claims = results.study.claims(results)
     for protocol in dict.fromkeys(claim.place[3] for claim in claims):
         verdicts = [claim.verdict for claim in claims if claim.place[3] == protocol]
-        counts = [f"{verdicts.count(v)} {words}" for v, words in IN_PLURAL.items() if v in verdicts]
+        numbers = {verdict: verdicts.count(verdict) for verdict in IN_WORDS}
+        counts = [f"{n} {IN_WORDS[verdict][n > 1]}" for verdict, n in numbers.items() if n]
         under = f" under the {protocol} protocol" if protocol else ""
         sentences.append(f"Of {len(verdicts)} claims{under}, {', '.join(counts)}.")
     n_failed, n_missing = len(results.failures()), len(results.missing())

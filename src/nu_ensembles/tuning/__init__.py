@@ -3,7 +3,7 @@
 from nu_ensembles.tuning.folds import Fold, stratified_folds
 from nu_ensembles.tuning.procedures import search_procedure
 from nu_ensembles.tuning.record import recorded_search
-from nu_ensembles.tuning.search import SearchResult, SearchSettings, search
+from nu_ensembles.tuning.search import SearchResult, SearchSettings, choose, search
 from nu_ensembles.tuning.verdict import as_table, nu_gain, temperature_gain, temperature_of, verdict
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "SearchResult",
     "SearchSettings",
     "as_table",
+    "choose",
     "nu_gain",
     "recorded_search",
     "search",

@@ -126,12 +126,12 @@ def search(
         beta = max(how.betas)
         predict = along_a_training(model, method_of(beta), settings, how.n_members, stops, seed, verbose)
         found = fold_by_fold(problem, folds, stops, predict, beta=beta, validation=validation)
-        return _choose(found, how.tolerance)
+        return choose(found, how.tolerance)
     trial = _Trial(problem, model, method_of, folds, settings, how.stops(max_steps), seed, how.n_members, validation)
     losses = trial.run(sorted(set(how.betas)), verbose)
     while how.extend and (more := _beyond_the_edge(losses.best_beta, sorted(losses.betas))) is not None:
         losses = losses.joined(trial.run([more], verbose, rivals=losses))
-    return _choose(losses, how.tolerance)
+    return choose(losses, how.tolerance)
 
 
 def _beyond_the_edge(best: float, betas: list[float]) -> float | None:
@@ -146,7 +146,8 @@ def _beyond_the_edge(best: float, betas: list[float]) -> float | None:
     return None
 
 
-def _choose(found: OutOfFold, tolerance: float) -> SearchResult:
+def choose(found: OutOfFold, tolerance: float) -> SearchResult:
+    """The smallest beta within `tolerance` paired standard errors of the best, each at its own best step."""
     nll = found.mean_nll()
     best = np.unravel_index(np.nanargmin(nll), nll.shape)
     at_best = found.losses[best]
