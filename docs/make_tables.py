@@ -290,6 +290,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "method-cost.md": method_cost,
     "dice-convergence.md": dice_convergence,
     "mc-dropout.md": mc_dropout,
+    "auto-safety-study.md": functools.partial(study, "auto-safety-study", ("auto_safety",)),
     "methods-digits.md": functools.partial(study, "methods-digits", ("method_table", "scores")),
     "table1.md": functools.partial(study, "table1", ("claims", "scores", "temperature", "unlabeled")),
     "label-ablation.md": functools.partial(study, "label-ablation", ("scores", "unlabeled")),

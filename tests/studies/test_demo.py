@@ -172,6 +172,12 @@ def test_the_verdict_admits_a_loss_and_a_standard_choice():
     assert sentences[1] == "Its search found no β that helps, and so trained a standard ensemble, on 1 of 2 splits."
 
 
+@pytest.mark.parametrize("n", [1, 2])
+def test_where_every_choice_is_the_standard_ensemble_the_verdict_says_that_it_is_the_same(n):
+    sentences = verdict(synthetic((0.5,) * n, (0.5,) * n, (0.6,) * n), [0.0] * n, 0.003)
+    assert ": the same as the early-stopped standard ensemble and 16.7 %" in sentences[0]
+
+
 def test_one_split_gives_a_verdict_without_intervals():
     sentences = verdict(synthetic((0.45,), (0.50,), (0.60,)), [0.0], 0.003)
     assert sentences[0].startswith(

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from nu_ensembles.estimator import NuEnsembleClassifier
 from nu_ensembles.metrics import evaluate
 from nu_ensembles.report.page import Table, render_page
 from nu_ensembles.report.study_page import study_page
 from nu_ensembles.report.study_tables import claims_section, scores_section
+from nu_ensembles.studies import auto_safety
 from nu_ensembles.studies.ensemble_size import plateau
 from nu_ensembles.studies.folder import Record
 from nu_ensembles.studies.measuring import fit_on_unlabeled, reliability
@@ -15,6 +17,7 @@ from nu_ensembles.studies.options import StudyOptions
 from nu_ensembles.studies.registry import STUDIES
 from nu_ensembles.studies.results import Results
 from nu_ensembles.studies.study import cells_of
+from nu_ensembles.tuning import SearchSettings
 
 MAKER = {"nu_ensembles": "1", "jax": "1", "backend": "cpu", "device": "cpu", "code": "1"}
 ABOUT = {"commands": ["nu-ensembles study"], "environment": {"device": "cpu", "versions": {"jax": "1"}}, "seconds": 9.0}
@@ -55,8 +58,8 @@ def scores(rng: np.random.Generator, softer: float) -> dict:
         "corruptions": corrupted,
         "cost": {"seconds_per_epoch_and_member": softer, "milliseconds_a_step": 1.0, "first_seconds": 2.0},
         **dict.fromkeys(("auto", "early_stopped", "early_temperature", "last_epoch"), found),
-        **dict.fromkeys(("tolerance_1", "tolerance_2"), found),
-        "choice": {"beta": 0.0, "beta_1": 0.0, "beta_2": 0.0},
+        **dict.fromkeys(("tolerance_0.5", "tolerance_2"), found),
+        "choice": {"beta": 0.0, "beta_0.5": 0.0, "beta_2": 0.0},
     }
 
 
@@ -121,3 +124,7 @@ def test_the_plateau_is_where_the_mean_stays_close_to_its_last_value():
     assert plateau(falling, 0.002) == 4
     assert plateau(falling, 1.0) == 1
     assert plateau(np.empty((0, 2)), 1.0) is None
+
+
+def test_the_study_of_auto_compares_with_the_tolerance_that_auto_has() -> None:
+    assert auto_safety.TOLERANCE == SearchSettings().tolerance == NuEnsembleClassifier().tolerance

@@ -280,7 +280,7 @@ def test_the_search_of_other_data_or_settings_is_refused(
     recorded(tmp_path, problem, folds)
     request.getfixturevalue("no_search")
     with pytest.raises(InputError, match="belongs to other data or settings"):
-        recorded(tmp_path, problem, folds, how=dataclasses.replace(HOW, tolerance=1.0))
+        recorded(tmp_path, problem, folds, how=dataclasses.replace(HOW, tolerance=0.25))
     with pytest.raises(InputError, match="belongs to other data or settings"):
         recorded(tmp_path, problem, folds[:2])
     with pytest.raises(InputError, match="belongs to other data or settings"):

@@ -101,7 +101,7 @@ class MethodOptions:
     beta: Annotated[float | Literal["auto"], Parameter(metavar="auto|NUMBER", show_choices=False)] = "auto"
     betas: Numbers = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
     labels: Literal["without_replacement", "with_replacement", "shared", "uniform"] = "without_replacement"
-    tolerance: float = 0.5
+    tolerance: float = 1.0
     early_stopping: bool = False
     temperature: bool = False
     cv: int = 5

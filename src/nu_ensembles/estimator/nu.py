@@ -42,7 +42,7 @@ class NuEnsembleClassifier(EnsembleClassifier):
         *,
         labels: LabelScheme = "without_replacement",
         betas: Sequence[float] = SearchSettings().betas,
-        tolerance: float = 0.5,
+        tolerance: float = 1.0,
         model_options: dict[str, Any] | None = None,
         early_stopping: bool = False,
         max_iter: int = 500,

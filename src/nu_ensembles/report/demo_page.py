@@ -140,7 +140,7 @@ def _search(result: DemoResult) -> list[Paragraph | Table | Gallery]:
     first, others = pictures[:1], pictures[1:]
     how = (
         "Each candidate β trains on the folds of the labelled images and is scored at several training lengths on "
-        "what it did not see. The smallest β within half a paired standard error of the best is taken, with its "
+        "what it did not see. The smallest β within one paired standard error of the best is taken, with its "
         "best length; candidates that are clearly past their best, or clearly beaten, are dropped."
     )
     blocks: list[Paragraph | Table | Gallery] = [Paragraph(how), Gallery(first, wide=True)]

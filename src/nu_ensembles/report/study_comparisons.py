@@ -10,7 +10,7 @@ import numpy as np
 from nu_ensembles.report.page import Cell, Column, Paragraph, Section, Table
 from nu_ensembles.report.study_curves import interval_of
 from nu_ensembles.report.study_tables import BY_KEY, place_name
-from nu_ensembles.studies.auto_safety import CAUTIOUS
+from nu_ensembles.studies.auto_safety import OTHER_TOLERANCES, TOLERANCE
 from nu_ensembles.studies.comparison import METRICS, Interval
 from nu_ensembles.studies.label_ablation import SCHEMES
 from nu_ensembles.studies.method_comparison import TIMED
@@ -153,12 +153,12 @@ def auto_section(results: Results) -> Section | None:
     if not lines:
         return None
     lines.append([Cell("all", mark="reference"), *_auto_cells(np.concatenate(everything))])
-    tables = [Table("Relative change of the test NLL, %", columns, lines), *_more_cautious(results)]
+    tables = [Table("Relative change of the test NLL, %", columns, lines), *_other_tolerances(results)]
     return Section("Auto against standard ensembles", tables)
 
 
-def _more_cautious(results: Results) -> list[Table]:
-    """All runs together, with the smallest beta within half a standard error of the best, one, and two."""
+def _other_tolerances(results: Results) -> list[Table]:
+    """All runs together, with less and with more caution than auto's."""
     columns = [
         Column("Smallest β within", text=True),
         Column("NLL, early-stopped", "Relative change of the test NLL against the early-stopped standard ensemble."),
@@ -172,9 +172,10 @@ def _more_cautious(results: Results) -> list[Table]:
         return np.concatenate([results.values(row, metric, part) for row in results.rows])
 
     lines = []
-    ways = {"½ standard error (auto)": ("auto", "beta")}
-    ways |= {f"{n} standard error{'s' * (n > 1)}": (f"tolerance_{n}", f"beta_{n}") for n in CAUTIOUS}
-    for name, (part, beta) in ways.items():
+    for tolerance in sorted((TOLERANCE, *OTHER_TOLERANCES)):
+        own = tolerance == TOLERANCE
+        name = f"{tolerance:g} standard error{'' if tolerance == 1 else 's'}{' (auto)' if own else ''}"
+        part, beta = ("auto", "beta") if own else (f"tolerance_{tolerance:g}", f"beta_{tolerance:g}")
         change = of(part, "nll") / of("early_stopped", "nll") - 1
         there = ~np.isnan(change)
         if not there.any():
@@ -184,7 +185,7 @@ def _more_cautious(results: Results) -> list[Table]:
         changes = interval_of(change), Interval(float(change.max()), math.nan)
         cells = [Cell(each.text(1, 100, signed=True), each.mean) for each in changes]
         lines.append([Cell(name), *cells, *(Cell(str(int(n)), int(n)) for n in counts)])
-    return [Table("More caution, all runs", columns, lines)]
+    return [Table("Less caution and more, all runs", columns, lines)]
 
 
 def _auto_runs(results: Results, row: Row) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 Measured on every seed (a split with its own networks): test scores of the classifier with beta="auto", of the standard
 ensemble stopped where the same search stops beta = 0, of that ensemble after temperature scaling fitted out of fold,
-and of the standard ensemble trained to the last epoch; and what auto would have been with more caution, the smallest
-beta within one or two standard errors of the best. All have ten members and the same seed.
+and of the standard ensemble trained to the last epoch; and of what auto would have been with less caution and with
+more, the smallest beta within half a standard error of the best, or within two. All have ten members and the same seed.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ SIZES = {
 }
 MOST_EPOCHS = 500
 PARTS = ("auto", "early_stopped", "early_temperature", "last_epoch")
-# In paired standard errors; auto's own is half of one.
-CAUTIOUS = (1, 2)
+# In paired standard errors: auto's own, and others to compare it with.
+TOLERANCE, OTHER_TOLERANCES = 1.0, (0.5, 2.0)
 
 
 def rows(options: StudyOptions) -> list[Row]:
@@ -81,7 +81,7 @@ def measure(cell: Cell, parts: Parts) -> dict[str, Any]:
 
     started = time.perf_counter()
     x, u, x_test = (each.reshape(len(each), -1) for each in (parts.x, parts.x_unlabeled, parts.x_test))
-    auto = NuEnsembleClassifier(cell.n_members, max_iter=cell.epochs[-1], random_state=cell.seed)
+    auto = NuEnsembleClassifier(cell.n_members, tolerance=TOLERANCE, max_iter=cell.epochs[-1], random_state=cell.seed)
     auto.fit(x, parts.y, X_unlabeled=u)
     seconds = time.perf_counter() - started
     search = auto.search_
@@ -113,12 +113,12 @@ def measure(cell: Cell, parts: Parts) -> dict[str, Any]:
     }
     known = {(search.beta, search.n_steps): members["auto"], (0.0, search.standard_steps): early}
     betas = {}
-    for tolerance in CAUTIOUS:
+    for tolerance in OTHER_TOLERANCES:
         choice = tuning.choose(search.out_of_fold, tolerance)
         taken = choice.beta, choice.n_steps
         if taken not in known:
             known[taken] = trained(*taken)
-        members[f"tolerance_{tolerance}"], betas[f"beta_{tolerance}"] = known[taken], choice.beta
+        members[f"tolerance_{tolerance:g}"], betas[f"beta_{tolerance:g}"] = known[taken], choice.beta
     scores = {name: plain(evaluate(each, codes)) for name, each in members.items()}
     chosen = {
         "beta": float(auto.beta_),
@@ -139,7 +139,7 @@ AUTO_SAFETY = Study(
     defaults={"datasets": ("digits", "wine", "breast_cancer", "embeddings")},
     sections=("auto_safety",),
     notes=(
-        "The rule inside auto (smallest β within half a standard error) was chosen on digits, breast cancer, "
-        "Fashion-MNIST and CIFAR; wine, the embeddings and MNIST had no part in it.",
+        "The rule inside auto is the smallest β within one paired standard error of the best. Half of one was the rule "
+        "before; it was given up after seeds 0 to 4 of this study, so the seeds from 5 on are what confirms it.",
     ),
 )

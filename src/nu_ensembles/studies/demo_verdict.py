@@ -21,8 +21,8 @@ def verdict(comparison: Comparison, betas: Sequence[float], fixed_beta: float) -
     nll = comparison.mean("nu_auto", "nll").mean
     early, last = (_relative_nll(comparison, reference) for reference in ("standard_early", "standard_last"))
     sentences = [
-        f"ν (auto) has a test NLL of {nll:.3f} over {splits}: {early} than the early-stopped standard ensemble and "
-        f"{last} than the one trained to the last epoch."
+        f"ν (auto) has a test NLL of {nll:.3f} over {splits}: {early} the early-stopped standard ensemble and "
+        f"{last} the one trained to the last epoch."
     ]
     n_standard = sum(beta == 0 for beta in betas)
     if n_standard:
@@ -38,13 +38,15 @@ def verdict(comparison: Comparison, betas: Sequence[float], fixed_beta: float) -
 
 
 def _relative_nll(comparison: Comparison, reference: str) -> str:
-    """ "4.0 % ± 1.1 lower", with a word on whether the interval settles it."""
+    """ "4.0 % ± 1.1 lower than", with a word on whether the interval settles it."""
     difference = comparison.difference("nu_auto", "nll", reference)
+    if difference.mean == 0 and not difference.half_width > 0:
+        return "the same as"  # it is that ensemble, on every split
     level = comparison.mean(reference, "nll").mean
     relative = Interval(difference.mean / level, difference.half_width / level)
     around = "" if math.isnan(relative.half_width) else f" ± {100 * relative.half_width:.1f}"
     direction = "lower" if relative.mean <= 0 else "higher"
-    return f"{100 * abs(relative.mean):.1f} %{around} {direction}{_in_doubt(relative, ' ({})')}"
+    return f"{100 * abs(relative.mean):.1f} %{around} {direction}{_in_doubt(relative, ' ({})')} than"
 
 
 def _mean(comparison: Comparison, row: str, metric: str, digits: int = 3, scale: float = 1.0) -> str:

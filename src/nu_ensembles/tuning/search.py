@@ -2,8 +2,8 @@
 
 Overconfidence grows with training, and so does what beta does about it: neither can be chosen without the other.
 Every candidate is one trajectory per fold, scored at log-spaced steps; all share initialisations, batches and
-random labels, so differences are paired. The choice is the smallest beta within half a paired standard error of
-the best: never meaningfully worse than a standard ensemble that was itself stopped at the right time.
+random labels, so differences are paired. The choice is the smallest beta within one paired standard error of the
+best: never meaningfully worse than a standard ensemble that was itself stopped at the right time.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SearchSettings:
     betas: tuple[float, ...] = (0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
     n_members: int = 3
     n_stops: int = 12
-    tolerance: float = 0.5
+    tolerance: float = 1.0
     extend: bool = True
 
     def __post_init__(self) -> None:
