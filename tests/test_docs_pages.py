@@ -12,9 +12,10 @@ import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SLOW_PAGES = ("estimator.md", "engine.md")
 
 
-@pytest.mark.parametrize("page", ["../README.md", "estimator.md", "engine.md"])
+@pytest.mark.parametrize("page", ["../README.md", *(pytest.param(p, marks=pytest.mark.slow) for p in SLOW_PAGES)])
 def test_the_examples_of_a_page_run_from_top_to_bottom(
     page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

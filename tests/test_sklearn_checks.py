@@ -29,15 +29,14 @@ def expected_failures(_: Any) -> dict[str, str]:
     }
 
 
-@parametrize_with_checks(
-    [nu.EnsembleClassifier(**TINY), nu.NuEnsembleClassifier(beta=0.01, **TINY)],
-    expected_failed_checks=expected_failures,
-)
-def test_the_classifiers_pass_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
+@parametrize_with_checks([nu.NuEnsembleClassifier(beta=0.01, **TINY)], expected_failed_checks=expected_failures)
+def test_the_classifier_passes_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks([nu.NuEnsembleClassifier(cv=2, **TINY)], expected_failed_checks=expected_failures)
-def test_so_does_the_one_that_chooses_beta_by_itself(estimator: Any, check: Any) -> None:
+@parametrize_with_checks(
+    [nu.EnsembleClassifier(**TINY), nu.NuEnsembleClassifier(cv=2, **TINY)], expected_failed_checks=expected_failures
+)
+def test_so_do_any_method_and_the_one_that_chooses_beta_by_itself(estimator: Any, check: Any) -> None:
     check(estimator)

@@ -377,7 +377,7 @@ def test_a_run_folder_ends_with_scores_and_the_model_and_no_checkpoint(fit: Fit,
         fit(method=Nu(0.1), run_folder=tmp_path / "run", resume=True)
 
 
-@pytest.mark.parametrize("plan", ["vectorised", "sequential"])
+@pytest.mark.parametrize("plan", ["vectorised", pytest.param("sequential", marks=pytest.mark.slow)])
 def test_a_fit_that_was_killed_in_mid_save_resumes_to_the_same_bits(fit: Fit, blobs, tmp_path: Path, plan: str) -> None:
     x, y, _ = blobs
     storage.save_arrays(tmp_path / "blobs.safetensors", dict(zip("xyu", blobs, strict=True)))

@@ -94,6 +94,7 @@ def test_a_fit_that_was_killed_while_training_resumes_to_the_same_bits(desk, dat
     resumed_to_the_same_bits(desk, data, unbroken, shutil.copytree(killed, desk.folder / "run"))
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_with_exit_code_130_and_a_checkpoint(desk, data, unbroken):
     run_folder = desk.folder / "run"
     ended = stopped("training", signal.SIGINT, arguments(data, run_folder))
@@ -102,6 +103,7 @@ def test_ctrl_c_ends_with_exit_code_130_and_a_checkpoint(desk, data, unbroken):
     resumed_to_the_same_bits(desk, data, unbroken, run_folder)
 
 
+@pytest.mark.slow
 def test_a_fit_that_was_killed_while_searching_searches_again(desk, data, unbroken):
     run_folder = desk.folder / "run"
     assert stopped("search", signal.SIGKILL, arguments(data, run_folder)).returncode == -signal.SIGKILL

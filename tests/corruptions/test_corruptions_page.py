@@ -40,6 +40,7 @@ def test_the_table_of_seeds_is_the_one_that_the_results_give(page: types.ModuleT
     assert (DOCS / "generated" / "corruption-seeds.md").read_text("utf-8") == page.seeds()
 
 
+@pytest.mark.slow
 def test_the_picture_of_frost_is_small_and_shows_the_colours_of_the_textures(page: types.ModuleType) -> None:
     file = DOCS / "images" / "frost.png"
     assert file.stat().st_size < 300_000

@@ -99,6 +99,7 @@ def test_sets_are_padded_to_powers_of_two_until_that_costs_too_much_memory(n_row
     assert padded_size(n_rows) == padded
 
 
+@pytest.mark.slow
 def test_the_orders_of_large_sets_are_drawn_once_a_pass_and_give_the_same_rows(
     assembled, monkeypatch: pytest.MonkeyPatch
 ) -> None:

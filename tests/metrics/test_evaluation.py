@@ -164,6 +164,7 @@ def test_intervals_end_where_the_metric_does(calibrated):
     assert scores["aurc_low"] == 0.0
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth_about_as_often_as_they_promise(ensemble):
     truth = metrics.evaluate(*ensemble(3, 40_000, 5, seed=100))
     names = ("accuracy", "nll", "brier", "ece_debiased", "brier_reliability", "mutual_information", "aurc")
