@@ -109,7 +109,8 @@ def scaling() -> str:
             for row in (row for row in found["rows"] if row["part"] == part):
                 ms = f"{row['ms']:.3f}" if "ms" in row else ""
                 peak = row.get("peak_bytes")
-                memory = f"{peak / 1e6:.0f}" if peak else ""
+                kept = row.get("bytes_kept_on_device")  # where the device reports no peak
+                memory = f"{peak / 1e6:.0f}" if peak else f"{kept / 1e6:.1f} kept" if kept else ""
                 notes = row["plan"]
                 if "collectives" in row:
                     notes += f", {row['devices_used']} used, {row['collectives']} exchanges"
