@@ -36,7 +36,6 @@ SIZES = {
     "cifar100": (1000,),
 }
 MOST_EPOCHS = 500
-PARTS = ("auto", "early_stopped", "early_temperature", "last_epoch")
 # In paired standard errors: auto's own, and others to compare it with.
 TOLERANCE, OTHER_TOLERANCES = 1.0, (0.5, 2.0)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from nu_ensembles.studies.numbers import stored_value
 from nu_ensembles.studies.options import StudyOptions
-from nu_ensembles.studies.protocols import check_methods, protocol_row
+from nu_ensembles.studies.protocols import protocol_rows
 from nu_ensembles.studies.study import Row, Study
 
 if TYPE_CHECKING:
@@ -25,18 +25,9 @@ TOLERANCE = {"ece": 0.002, "nll": 0.005, "accuracy": 0.002}
 
 
 def rows(options: StudyOptions) -> list[Row]:
-    check_methods(options.methods)
     if options.members == 10:
         options = dataclasses.replace(options, members=MOST_MEMBERS)
-    found = [
-        protocol_row(options, protocol, dataset, n, model, method, also=("prefixes",))
-        for dataset in options.datasets
-        for n in (options.n or (None,))
-        for model in options.models
-        for protocol in options.protocols
-        for method in options.methods
-    ]
-    return [row for row in found if row is not None]
+    return protocol_rows(options, also=("prefixes",))
 
 
 def by_size(results: Results, row: Row, metric: str) -> np.ndarray:

@@ -8,7 +8,7 @@ selected: every method picks rate, length and its own strength on the validation
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nu_ensembles.errors import InputError
@@ -144,6 +144,27 @@ def protocol_row(
         candidates.append(tuple((cell, cell.epochs[0]) for cell in cells))
     title = title_of(method, settings[0].options)
     return Row(dataset, n_rows, model, method, title, protocol, tuple(candidates))
+
+
+def protocol_rows(
+    options: StudyOptions, sizes: Callable[[str], Sequence[int | None]] | None = None, **others: Any
+) -> list[Row]:
+    """The rows of all data sets, networks, sizes, protocols and methods that were asked for.
+
+    Args:
+      sizes: numbers of labels for a data set; by default those that were asked for, or the data set's own.
+      others: fields of the cells.
+    """
+    check_methods(options.methods)
+    found = [
+        protocol_row(options, protocol, dataset, n, model, method, **others)
+        for dataset in options.datasets
+        for model in options.models
+        for n in (sizes(dataset) if sizes is not None else options.n or (None,))
+        for protocol in options.protocols
+        for method in options.methods
+    ]
+    return [row for row in found if row is not None]
 
 
 def fixed_row(

@@ -15,7 +15,7 @@ from nu_ensembles.studies.claims import Claim, comparable_verdict, lowering_verd
 from nu_ensembles.studies.comparison import student_interval
 from nu_ensembles.studies.numbers import stored_value
 from nu_ensembles.studies.options import StudyOptions
-from nu_ensembles.studies.protocols import check_methods, protocol_row
+from nu_ensembles.studies.protocols import protocol_rows
 from nu_ensembles.studies.study import Row, Study
 
 if TYPE_CHECKING:
@@ -25,16 +25,7 @@ SEVERITIES = (0, 1, 2, 3, 4, 5)
 
 
 def rows(options: StudyOptions) -> list[Row]:
-    check_methods(options.methods)
-    found = [
-        protocol_row(options, protocol, dataset, n, model, method, also=("corruptions",))
-        for dataset in options.datasets
-        for n in (options.n or (None,))
-        for model in options.models
-        for protocol in options.protocols
-        for method in options.methods
-    ]
-    return [row for row in found if row is not None]
+    return protocol_rows(options, also=("corruptions",))
 
 
 def by_severity(results: Results, row: Row, metric: str) -> np.ndarray:

@@ -8,22 +8,13 @@ from __future__ import annotations
 
 from nu_ensembles.studies.claims import table1_claims
 from nu_ensembles.studies.options import StudyOptions
-from nu_ensembles.studies.protocols import check_methods, protocol_row
+from nu_ensembles.studies.protocols import protocol_rows
 from nu_ensembles.studies.published import REMARKS
 from nu_ensembles.studies.study import Row, Study
 
 
 def rows(options: StudyOptions) -> list[Row]:
-    check_methods(options.methods)
-    found = [
-        protocol_row(options, protocol, dataset, n, model, method)
-        for dataset in options.datasets
-        for n in (options.n or (None,))
-        for model in options.models
-        for protocol in options.protocols
-        for method in options.methods
-    ]
-    return [row for row in found if row is not None]
+    return protocol_rows(options)
 
 
 TABLE1 = Study(

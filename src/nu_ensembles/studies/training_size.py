@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from nu_ensembles.studies.claims import Claim, claims_against, lowering_verdict
 from nu_ensembles.studies.comparison import Interval, student_interval
 from nu_ensembles.studies.options import StudyOptions
-from nu_ensembles.studies.protocols import check_methods, protocol_row
+from nu_ensembles.studies.protocols import protocol_rows
 from nu_ensembles.studies.published import SIZES
 from nu_ensembles.studies.study import Row, Study
 
@@ -28,16 +28,7 @@ def sizes_of(dataset: str, asked: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def rows(options: StudyOptions) -> list[Row]:
-    check_methods(options.methods)
-    found = [
-        protocol_row(options, protocol, dataset, n, model, method)
-        for dataset in options.datasets
-        for model in options.models
-        for n in sizes_of(dataset, options.n)
-        for protocol in options.protocols
-        for method in options.methods
-    ]
-    return [row for row in found if row is not None]
+    return protocol_rows(options, lambda dataset: sizes_of(dataset, options.n))
 
 
 def claims(results: Results) -> list[Claim]:
