@@ -52,12 +52,14 @@ CASES = {
     "3x3, channels that no blocks divide": ((3, 3), (1, 1), "VALID", (7, 9), (4, 5)),
     "3x3, images": ((3, 3), (1, 1), "SAME", (3, 8), (6, 5)),
     "3x3, stride 2, even": ((3, 3), (2, 2), "SAME", (4, 8), (6, 8)),
+    "3x3, stride 2, odd, twice the channels": ((3, 3), (2, 2), "VALID", (4, 8), (8, 5)),
     "3x3, stride 2, odd": ((3, 3), (2, 2), "SAME", (5, 3), (7, 5)),
     "3x3, stride 2, valid": ((3, 3), (2, 2), "VALID", (8, 8), (8, 7)),
     "1x1": ((1, 1), (1, 1), "SAME", (5, 3), (3, 4)),
     "1x1, stride 2": ((1, 1), (2, 2), "SAME", (4, 8), (6, 5)),
     "1x1, stride 2, inputs repeated": ((1, 1), (2, 2), "SAME", (8, 16), (4, 5)),
     "uneven": ((2, 3), (3, 2), ((0, 2), (1, 0)), (6, 8), (7, 7)),
+    "uneven, twice the channels": ((2, 3), (3, 2), ((0, 2), (1, 0)), (4, 8), (7, 7)),
 }
 
 

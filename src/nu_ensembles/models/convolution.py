@@ -43,7 +43,7 @@ FORWARD = {
     "unrolled": lowerings.unrolled,
 }
 INPUT_GRADIENT = {
-    "grouped": lowerings.input_gradient_of(lowerings.grouped),
+    "grouped": lowerings.grouped_input_gradient,
     "patches": lowerings.patches_input_gradient,
     "unrolled": lowerings.input_gradient_of(lowerings.unrolled),
 }

@@ -104,6 +104,35 @@ def patches_input_gradient(geometry: Geometry, w: Array, g: Array, height_and_wi
     return _overlaid(spread, 3, 4, geometry.strides[1], geometry.padding[1][0], height_and_width[1])
 
 
+def grouped_input_gradient(geometry: Geometry, w: Array, g: Array, height_and_width: tuple[int, int]) -> Array:
+    """Gradient of the input by grouped convolutions.
+
+    Transposed, a convolution of stride s multiplies zeros between the rows and columns of `g`. Pixels of one phase
+    within a stride see every s-th tap only: they are a small convolution of `g` itself, all column phases side by side
+    in the channels where that makes groups of equal width.
+    """
+    k, *size, n_in, n_out = w.shape
+    down, right = geometry.strides
+    if (down, right) == (1, 1) or size == [1, 1] or right * n_in != n_out:
+        return input_gradient_of(grouped)(geometry, w, g, height_and_width)
+    depth, breadth = -(-size[0] // down), -(-size[1] // right)
+    missing = [(0, 0), (0, depth * down - size[0]), (0, breadth * right - size[1]), (0, 0), (0, 0)]
+    taps = jnp.pad(w, missing).reshape(k, depth, down, breadth, right, n_in, n_out)[:, ::-1, :, ::-1]
+    around = Geometry((1, 1), ((depth - 1, depth - 1), (breadth - 1, breadth - 1)))
+    lows = [low for low, _ in geometry.padding]
+    n_rows, n_columns = (-(-(n + low) // s) for n, low, s in zip(height_and_width, lows, (down, right), strict=True))
+    phases = []
+    for phase in range(down):
+        kernel = jnp.moveaxis(taps[:, :, phase], 5, 3).reshape(k, depth, breadth, n_out, right * n_in)
+        found = grouped(around, g, kernel)
+        beyond = [(0, 0), (0, 0), (0, max(0, n_rows - found.shape[2])), (0, max(0, n_columns - found.shape[3])), (0, 0)]
+        found = jnp.pad(found, beyond)[:, :, :n_rows, :n_columns]
+        phases.append(found.reshape(*found.shape[:4], right, n_in))
+    pixels = jnp.stack(phases, axis=3).reshape(k, g.shape[1], n_rows * down, n_columns * right, n_in)
+    (top, left), (height, width) = lows, height_and_width
+    return pixels[:, :, top : top + height, left : left + width]
+
+
 def grouped_weight_gradient(geometry: Geometry, x: Array, g: Array, size: tuple[int, int]) -> Array:
     """Gradient of the kernel by grouped convolutions of at most `WIDEST_GROUP` channels on either side."""
     n_members, n_in, n_out = len(x), x.shape[4], g.shape[4]
