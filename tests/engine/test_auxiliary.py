@@ -162,4 +162,4 @@ def test_other_methods_have_none(assembled, plain) -> None:
 def test_a_model_that_hides_its_features_is_told_how_to_show_them(assembled) -> None:
     network = models.mlp(3, hidden=(8,))
     with pytest.raises(InputError, match=r"nu\.Model\(init, apply, features=…\).*from_linen\(…, features_method=…\)"):
-        started(assembled(OwnTemperature(), model=Model(network.init, network.apply)))
+        started(assembled(OwnTemperature(), model=Model(network.init, network.apply))).advance(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +35,8 @@ def test_settings_of_jax_hold_in_the_threads() -> None:
     with jax.default_matmul_precision("highest"):
         seen = side_by_side([lambda _: jax.config.jax_default_matmul_precision])  # pyright: ignore[reportAttributeAccessIssue]
     assert seen == ["highest"]
+    with jax.default_device(jax.devices()[0]):
+        assert side_by_side([lambda _: jax.config.jax_default_device]) == [jax.devices()[0]]  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_an_error_in_one_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,3 +65,29 @@ def test_lanes_side_by_side_have_the_bits_of_lanes_alone(assembled, largest_diff
         state = jax.tree.map(lambda leaf, lane=lane: leaf[lane : lane + 1], together.state)
         assert largest_difference(state, alone.state) == 0
         np.testing.assert_allclose([mean[lane] for mean in losses], [mean[0] for mean in own], rtol=1e-6)
+
+
+@pytest.fixture
+def compiled(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
+    """What was compiled since it was last asked for, in any thread."""
+
+    def names() -> list[str]:
+        messages = [each.getMessage() for each in caplog.records]
+        caplog.clear()
+        return [each.split()[4] for each in messages if each.startswith("Finished XLA compilation of")]
+
+    before = jax.config.jax_log_compiles  # pyright: ignore[reportAttributeAccessIssue]
+    jax.config.update("jax_log_compiles", True)
+    yield names
+    jax.config.update("jax_log_compiles", before)
+
+
+@pytest.mark.parametrize(("on_host", "steps"), [(False, "jit(many_steps)"), (True, "jit(one_step)")])
+def test_what_is_compiled_ahead_is_what_is_called(
+    assembled, compiled: Callable[[], list[str]], on_host: bool, steps: str
+) -> None:
+    ready = assembled(Nu(0.1), batch_size=9 + on_host)  # no other test's program
+    Run(ready.program, ready.lanes, ready.data, on_host=on_host).advance(3)
+    assert compiled().count(steps) == 1
+    Run(ready.program, ready.lanes, ready.data, on_host=on_host).advance(3)
+    assert compiled() == []

@@ -136,7 +136,6 @@ class Run:
     """Lanes that train together.
 
     Attributes:
-      state: the lanes' state, on the device.
       step: how many steps they have done.
     """
 
@@ -158,11 +157,26 @@ class Run:
         if mesh is not None:
             self.lanes = jax.device_put(lanes, NamedSharding(mesh, P("lanes")))
             self.data = jax.device_put(data, NamedSharding(mesh, P()))
-        example = network_inputs(jnp.zeros((1, *data.x.shape[1:]), data.x.dtype), program.dtype)
+        self._state: LaneState | None = None
+
+    @property
+    def state(self) -> LaneState:
+        """The lanes' state, on the device; drawn when it is first asked for."""
+        if self._state is None:
+            self._state = self._placed(self._initial_state())
+        return self._state
+
+    @state.setter
+    def state(self, state: LaneState) -> None:
+        self._state = state
+
+    def _initial_state(self) -> LaneState:
+        program = self.program
+        example = network_inputs(jnp.zeros((1, *self.data.x.shape[1:]), self.data.x.dtype), program.dtype)
         hyper = self.lanes.key, self.lanes.learning_rate, self.lanes.weight_decay
         state = jitted_initial_state(program.model, program.optimiser, program.dtype, *hyper, example)
         auxiliary, auxiliary_state = self._initial_auxiliary(example)
-        self.state = self._placed(state._replace(auxiliary=auxiliary, auxiliary_state=auxiliary_state))
+        return state._replace(auxiliary=auxiliary, auxiliary_state=auxiliary_state)
 
     def _initial_auxiliary(self, example: Array) -> tuple[Any, Any]:
         arguments = self.program.model, self.program.dtype, self.lanes.key, self.lanes.method, example
@@ -185,6 +199,8 @@ class Run:
             looks at parts of large gradients only; what it missed is found in the parameters or the optimiser's state
             after the compiled call.
         """
+        if self._state is None and to_step > 0:
+            self._prepare()
         self._refuse_failures()  # a run that failed is not carried on as if it had not
         while self.step < to_step:
             number = self.step // BLOCK
@@ -206,6 +222,36 @@ class Run:
                 on_chunk(self.step, np.asarray(losses))
             self._refuse_failures()
 
+    def _prepare(self) -> None:
+        """Draws the initial state and the first block, and compiles the steps beside: three programs at once.
+
+        Called when they are first needed, JAX would compile them one after another.
+        """
+        settings: Any = jax.config
+        if self.mesh is not None or settings.jax_disable_jit:
+            return
+        steps = self._lowered_steps()
+        side_by_side([lambda _: steps.compile(), lambda _: self.state, lambda _: self._block_of(0)])
+
+    def _lowered_steps(self) -> jax.stages.Lowered:
+        """The program of the steps, ready to be compiled; it is the one that `advance` calls."""
+        state = jax.eval_shape(self._initial_state)
+        block = jax.eval_shape(lambda lanes: block_of(self.program, lanes, self.data, 0), self.lanes)
+        start = jnp.int32(0)
+        if not self.on_host:
+            return many_steps.lower(self.program, state, self.lanes, self.data, block, start, start)
+        lanes = self.lanes
+        if self._in_threads:
+            state, lanes, block = jax.eval_shape(
+                lambda *leaves: jax.tree.map(lambda leaf: leaf[:1], leaves), state, lanes, block
+            )
+        return one_step.lower(self.program, state, lanes, self.data, block, start)
+
+    @property
+    def _in_threads(self) -> bool:
+        """Whether the lanes step one by one, each in a thread."""
+        return self.on_host and self.lanes.n_lanes > 1 and self.lanes.method.shape != "joint"
+
     def _block_of(self, number: int) -> Block:
         if self._block is None or self._block[0] != number:
             self._block = number, block_of(self.program, self.lanes, self.data, number, self._orders)
@@ -213,7 +259,7 @@ class Run:
 
     def _step_by_step(self, block: Block, end: int) -> tuple[Array, Array]:
         custom = self.program.optimiser is not None
-        if self.lanes.n_lanes == 1 or self.lanes.method.shape == "joint":
+        if not self._in_threads:
             self.state, total = self._stepped(self.state, self.lanes, block, end, None)
             return total / (end - self.step), jitted_sound(self.state, custom)
 

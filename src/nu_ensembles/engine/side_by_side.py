@@ -1,4 +1,4 @@
-"""Lanes in threads of their own, for CPUs.
+"""Tasks in threads of their own: lanes on a CPU's cores, programs that are compiled at the same time.
 
 XLA gives one small convolution about one core, whatever there are. Two lanes, each stepping through its own program in
 its own thread, train in 25 ms a lane (LeNet, 64 images of 32x32, two cores) where one after the other takes 33
@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 
@@ -35,10 +35,11 @@ def side_by_side(tasks: Sequence[Callable[[threading.Event], Result]]) -> list[R
         Ctrl-C, ends all.
     """
     stopped = threading.Event()
-    x64, precision = jax.config.jax_enable_x64, jax.config.jax_default_matmul_precision  # pyright: ignore[reportAttributeAccessIssue]
+    here: Any = jax.config  # whose fields are made as it is imported
+    x64, precision, device = here.jax_enable_x64, here.jax_default_matmul_precision, here.jax_default_device
 
     def carried_out(task: Callable[[threading.Event], Result]) -> Result:
-        with jax.enable_x64(x64), jax.default_matmul_precision(precision):
+        with jax.enable_x64(x64), jax.default_matmul_precision(precision), jax.default_device(device):
             return task(stopped)
 
     with ThreadPoolExecutor(min(len(tasks), n_cores())) as threads:
