@@ -14,7 +14,7 @@ from nu_ensembles._version import __version__
 if TYPE_CHECKING:
     from nu_ensembles import corruptions, datasets, methods, metrics, models, report, theory
     from nu_ensembles.ensemble import Ensemble
-    from nu_ensembles.errors import DamagedFileError, InputError, NonFiniteLossError
+    from nu_ensembles.errors import DamagedFileError, IdleMembersWarning, InputError, NonFiniteLossError
     from nu_ensembles.estimator import EnsembleClassifier, NuEnsembleClassifier
     from nu_ensembles.inputs import Unlabeled
     from nu_ensembles.labels import random_labels
@@ -25,6 +25,7 @@ _HOME = {
     "DamagedFileError": "errors",
     "Ensemble": "ensemble",
     "EnsembleClassifier": "estimator",
+    "IdleMembersWarning": "errors",
     "InputError": "errors",
     "Model": "models",
     "NonFiniteLossError": "errors",
@@ -39,6 +40,7 @@ __all__ = [
     "DamagedFileError",
     "Ensemble",
     "EnsembleClassifier",
+    "IdleMembersWarning",
     "InputError",
     "Model",
     "NonFiniteLossError",

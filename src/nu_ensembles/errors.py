@@ -1,4 +1,4 @@
-"""What the package raises when it cannot go on: one sentence that says what to do.
+"""What the package raises when it cannot go on, or warns of: one sentence that says what to do.
 
 The command line turns an `InputError` into exit code 2 and prints its sentence; nothing else is shown.
 """
@@ -19,6 +19,10 @@ class DamagedFileError(InputError):
 
 class NonFiniteLossError(ArithmeticError):
     """A member's loss or gradient stopped being a number; its last good parameters were kept."""
+
+
+class IdleMembersWarning(UserWarning):
+    """Some members learnt nothing, while the others did."""
 
 
 class MissingExtraError(ImportError):

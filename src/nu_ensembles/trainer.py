@@ -12,6 +12,7 @@ from jax import Array
 from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.engine.train import Evaluate
 from nu_ensembles.ensemble import Ensemble
+from nu_ensembles.idle_members import warn_of_idle_members
 from nu_ensembles.labels import random_key
 from nu_ensembles.methods import AnyMethod, Members, Method, Networks, Procedure, TrainingRows
 from nu_ensembles.models import Model
@@ -47,6 +48,9 @@ def fit_problem(
         checkpoints=checkpoints,
         verbose=verbose,
     )
+    if method.shape != "joint":
+        rate = settings.learning_rate if settings.optimiser is None else None
+        warn_of_idle_members(trained.losses, members, problem, rate)
     return trained.params, trained.model_state
 
 

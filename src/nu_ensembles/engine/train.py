@@ -34,12 +34,14 @@ class Trained:
     params, model_state: trees whose leaves have a leading axis of lanes.
     evaluations: step -> what was seen there: probabilities `[R, N, C]` on the evaluation rows, or (`Snapshots`) the
       parameters `[R, P]`.
+    losses: `[R]`, means over the last steps, at most `BLOCK` of them; nan for lanes that a checkpoint held finished.
     """
 
     params: Any
     model_state: Any
     evaluations: dict[int, np.ndarray]
     plan: Plan
+    losses: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,6 +111,7 @@ class _Training:
         self.finished: list[Any] = []  # a (params, model_state) in host memory for every group that is done
         self.seen: dict[int, list[np.ndarray]] = {}  # step -> a [group, …] for every group that was there
         self.reported: set[int] = set()
+        self.losses = np.full(lanes.n_lanes, np.nan)
         self.fingerprint = ""
 
     def train(self, verbose: int, description: str, keep_finished: bool) -> Trained:
@@ -144,8 +147,9 @@ class _Training:
                 if checkpoint is not None and number == checkpoint.n_finished and checkpoint.has_current:
                     run.restore(checkpoint.current(run.state), checkpoint.step)
 
-                def on_chunk(step: int, losses: np.ndarray, run: Run = run) -> None:
+                def on_chunk(step: int, losses: np.ndarray, run: Run = run, group: np.ndarray = group) -> None:
                     nonlocal done
+                    self.losses[group] = losses[: len(group)]
                     now = len(self.finished) * self.n_steps + step
                     bar.advance(now - done, float(np.mean(losses)))
                     done = now
@@ -161,7 +165,7 @@ class _Training:
                 self.checkpoints.save(self.fingerprint, self.finished, None, 0, self.seen)
         params, model_state = jax.tree.map(lambda *parts: np.concatenate(parts), *self.finished)
         seen = {at: np.concatenate(parts) for at, parts in self.seen.items()}
-        return Trained(params, model_state, seen, self.plan)
+        return Trained(params, model_state, seen, self.plan, self.losses)
 
     def _start(self, group: np.ndarray) -> Run:
         # Every device needs the same number of lanes; the last lane fills up and is trimmed afterwards.

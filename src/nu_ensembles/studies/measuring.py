@@ -50,6 +50,7 @@ def measure(predictions: Predictions, parts: Parts, targets: np.ndarray | None) 
     """
     mean = predictions.test.mean(axis=0, dtype=np.float64)
     found: dict[str, Any] = {"test": plain(metrics.evaluate(predictions.test, parts.y_test))}
+    found["members"] = of_members(predictions.test, parts.y_test)
     if len(parts.y_validation):
         scaling = metrics.TemperatureScaling().fit(predictions.validation, parts.y_validation)
         scaled = metrics.evaluate(scaling.transform(predictions.test)[None], parts.y_test)
@@ -61,6 +62,15 @@ def measure(predictions: Predictions, parts: Parts, targets: np.ndarray | None) 
     if len(parts.y_unlabeled):
         found["unlabeled"] = fit_on_unlabeled(predictions.unlabeled, parts.y_unlabeled, targets)
     return found
+
+
+def of_members(members: np.ndarray, labels: np.ndarray) -> dict[str, list[float]]:
+    """Every member's accuracy and mean confidence, `[K, N, C]`: one that learnt nothing shows in both."""
+    right, confidence = members.argmax(axis=2) == labels, members.max(axis=2)
+    return {
+        "accuracy": np.round(right.mean(axis=1), N_DIGITS).tolist(),
+        "confidence": np.round(confidence.mean(axis=1, dtype=np.float64), N_DIGITS).tolist(),
+    }
 
 
 def fit_on_unlabeled(members: np.ndarray, labels: np.ndarray, targets: np.ndarray | None) -> dict[str, Any]:
