@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from nu_ensembles import storage
 from nu_ensembles.errors import InputError
 from nu_ensembles.studies import runner
 from nu_ensembles.studies.cells import Cell
@@ -48,6 +49,14 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
 
     monkeypatch.setitem(runner.KINDS, "fake", jobs)
     return done
+
+
+def test_a_second_run_keeps_the_commands_and_the_time_of_the_first(folder):
+    storage.write_json(folder.folder / "study.json", folder.about() | {"seconds": 12.5})
+    folder.start("table1", {"seeds": 5}, "nu-ensembles study table1 --seeds 5", {"python": "3"})
+    about = folder.about()
+    assert about["seconds"] == 12.5
+    assert about["commands"] == ["nu-ensembles study table1", "nu-ensembles study table1 --seeds 5"]
 
 
 def test_a_failure_is_written_down_with_its_reason_and_stops_no_other_cell(folder, trained):

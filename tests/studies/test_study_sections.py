@@ -7,7 +7,7 @@ from nu_ensembles.estimator import NuEnsembleClassifier
 from nu_ensembles.metrics import evaluate
 from nu_ensembles.report.page import Table, render_page
 from nu_ensembles.report.study_page import study_page
-from nu_ensembles.report.study_tables import claims_section, scores_section
+from nu_ensembles.report.study_tables import claims_section, members_section, scores_section
 from nu_ensembles.studies import auto_safety
 from nu_ensembles.studies.ensemble_size import plateau
 from nu_ensembles.studies.folder import Record
@@ -49,6 +49,7 @@ def scores(rng: np.random.Generator, softer: float) -> dict:
     ]
     return {
         "test": found,
+        "members": {"accuracy": [0.11, 0.5, 0.4], "confidence": [0.1, 0.6, 0.7]},
         "scaled": found,
         "validation": found,
         "temperature": 1.1,
@@ -106,8 +107,26 @@ def test_claims_stand_in_one_line_for_each_place_with_verdict_and_both_differenc
     ((where, accuracy, ece, *_),) = published.rows
     assert where.text == "CIFAR-10, MLP"
     assert accuracy.text.endswith("[+0.3]")
-    assert ece.text.replace("\N{NO-BREAK SPACE}", " ").startswith(("holds: ", "does not hold: "))
+    assert ece.text.replace("\N{NO-BREAK SPACE}", " ").startswith(("holds: ", "not settled: "))
     assert ece.text.endswith("[−0.140]")
+
+
+def test_members_that_learnt_nothing_are_counted():
+    section = members_section(made_up("table1", ("cifar10",)))
+    assert section is not None
+    table = section.blocks[1]
+    assert isinstance(table, Table)
+    (_, _, worst, best, lost), *_ = table.rows
+    assert (worst.text, best.text, lost.text) == ("11.0", "50.0", "2 of 6")  # one of three, on both seeds
+
+
+def test_rows_that_were_not_trained_are_left_out_of_the_scores():
+    results = made_up("table1", ("cifar10",))
+    standard = {cell: record for cell, record in results.records.items() if cell.method == "standard"}
+    half = Results(results.study, results.options, results.rows, standard, ABOUT)
+    for table in scores_section(half).blocks:
+        assert isinstance(table, Table)
+        assert [row[0].text for row in table.rows] == ["CIFAR-10, MLP: standard"]
 
 
 def test_a_failed_cell_is_named_with_its_reason():

@@ -56,8 +56,11 @@ def test_an_unknown_rule_is_refused():
         (-0.05, 0.01, -0.06, "holds"),
         (-0.02, 0.01, -0.06, "smaller"),
         (-0.02, 0.01, None, "holds"),
-        (-0.02, 0.03, -0.06, "does not hold"),
+        (-0.02, 0.03, -0.06, "not settled"),
+        (-0.005, 0.01, -0.06, "does not hold"),
         (0.05, 0.01, -0.06, "does not hold"),
+        (0.05, 0.01, None, "does not hold"),
+        (0.0, 0.01, None, "not settled"),
         (-0.05, math.nan, -0.06, "not settled"),
     ],
 )
@@ -67,7 +70,13 @@ def test_a_score_that_should_fall(mean, half_width, published, verdict):
 
 @pytest.mark.parametrize(
     ("mean", "half_width", "verdict"),
-    [(0.01, 0.005, "holds"), (-0.01, 0.005, "holds"), (-0.015, 0.01, "does not hold"), (0.0, math.nan, "not settled")],
+    [
+        (0.01, 0.005, "holds"),
+        (-0.01, 0.005, "holds"),
+        (-0.015, 0.01, "not settled"),
+        (-0.035, 0.01, "does not hold"),
+        (0.0, math.nan, "not settled"),
+    ],
 )
 def test_an_accuracy_that_should_stay(mean, half_width, verdict):
     assert comparable_verdict(Interval(mean, half_width)) == verdict

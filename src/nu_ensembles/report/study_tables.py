@@ -15,6 +15,8 @@ from nu_ensembles.studies.results import Results
 from nu_ensembles.studies.study import Row
 
 BY_KEY = {metric.key: metric for metric in METRICS}
+# Of guessing: below this many times its accuracy a member counts as having learnt nothing.
+NEAR_CHANCE = 1.5
 SCALED = ("nll", "ece", "tace", "brier_reliability")
 _MARKS = {HOLDS: "better", SMALLER: "", FAILS: "worse"}
 PROTOCOL_MEANING = {
@@ -113,7 +115,8 @@ def scores_section(results: Results) -> Section:
     """A table for each protocol: every row with mean ± interval, and the published value in brackets."""
     blocks: list[Paragraph | Table] = []
     for protocol in dict.fromkeys(row.protocol for row in results.rows):
-        rows = [row for row in results.rows if row.protocol == protocol and row.scored]
+        of_protocol = [row for row in results.rows if row.protocol == protocol and row.scored]
+        rows = [row for row in of_protocol if any(results.chosen(row))]  # the others are listed as missing
         if not rows:
             continue
         meaning = PROTOCOL_MEANING.get(protocol)
@@ -166,6 +169,32 @@ def temperature_section(results: Results) -> Section | None:
         "almost no cost. A method that is better only before it may be doing the same job."
     )
     return Section("After temperature scaling", [Paragraph(text), Table("With temperature", columns, lines)])
+
+
+def members_section(results: Results) -> Section | None:
+    """Do all members learn? One at chance lowers the mean confidence and the mutual information of the others."""
+    columns = [
+        Column("Trained how", text=True),
+        Column("Protocol", text=True),
+        Column("Worst member %", "Accuracy on the test rows of the least accurate member of any seed."),
+        Column("Best member %", "Accuracy on the test rows of the most accurate member of any seed."),
+        Column("At chance", "Members, of all seeds, whose accuracy is less than 1.5 times that of guessing."),
+    ]
+    lines = []
+    for row in results.rows:
+        found = [accuracy for members in results.extras(row, "members") if members for accuracy in members["accuracy"]]
+        if found:
+            n_lost = sum(accuracy < NEAR_CHANCE / DATASETS[row.dataset].n_classes for accuracy in found)
+            ends = [Cell(f"{100 * end:.1f}", end) for end in (min(found), max(found))]
+            share = Cell(f"{n_lost} of {len(found)}", n_lost, "worse" if n_lost else "")
+            lines.append([Cell(row_name(row)), Cell(row.protocol), *ends, share])
+    if not lines:
+        return None
+    text = (
+        "A member that learnt nothing predicts the same for every row. It makes the mean less confident, which can "
+        "pass for better calibration, and shares no information with the others, which can pass for diversity."
+    )
+    return Section("Did every member learn?", [Paragraph(text), Table("Members", columns, lines)])
 
 
 def unlabeled_section(results: Results) -> Section | None:
@@ -232,5 +261,6 @@ TABLES: dict[str, Callable[[Results], Section | None]] = {
     "claims": claims_section,
     "scores": scores_section,
     "temperature": temperature_section,
+    "members": members_section,
     "unlabeled": unlabeled_section,
 }

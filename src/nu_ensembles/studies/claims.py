@@ -2,9 +2,10 @@
 
 A claim is a paired difference over seeds, ν minus standard, in a direction. With Δ its mean and its 95 % Student-t
 interval over seeds, it *holds* if the interval lies on the claimed side of zero and |Δ| is at least half of the
-published difference; it is *smaller* if the interval lies on that side but |Δ| is less than half; otherwise it *does
-not hold*. Where nothing was published, the interval alone decides. "Comparable accuracy" holds if the interval lies
-above -2 percentage points. One seed settles nothing.
+published difference; it is *smaller* if the interval lies on that side but |Δ| is less than half. It *does not hold* if
+the interval reaches zero but not half of the published difference. An interval that holds both (or, where nothing was
+published, zero) leaves the claim *not settled*, as one seed does. "Comparable accuracy" holds if the interval lies
+above -2 percentage points and does not if it lies below.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
 RULE = (
     "A claim holds if the 95 % interval (Student's t over seeds) of the paired difference lies on the claimed side of "
     "zero and the mean difference is at least half of the published one; it is smaller if the interval lies on that "
-    "side but the mean is less than half; otherwise it does not hold. Where nothing was published, the interval alone "
-    "decides. Comparable accuracy holds if the interval lies above −2 percentage points. One seed settles nothing."
+    "side but the mean is less than half. It does not hold if the interval reaches zero but not half of the published "
+    "difference; where it reaches both, the seeds do not settle it. Where nothing was published, an interval on either "
+    "side of zero decides. Comparable accuracy holds if the interval lies above −2 percentage points, and does not if "
+    "it lies below."
 )
 HOLDS, SMALLER, FAILS, OPEN = "holds", "smaller", "does not hold", "not settled"
 LEAST_SHARE = 0.5
@@ -58,18 +61,20 @@ def lowering_verdict(measured: Interval, published: float | None) -> str:
     """For claims that a score falls; `published` is negative or None."""
     if math.isnan(measured.half_width):
         return OPEN
-    if not measured.mean + measured.half_width < 0:
-        return FAILS
-    if published is not None and abs(measured.mean) < LEAST_SHARE * abs(published):
-        return SMALLER
-    return HOLDS
+    worthwhile = LEAST_SHARE * published if published is not None else 0.0
+    low, high = measured.mean - measured.half_width, measured.mean + measured.half_width
+    if high < 0:
+        return HOLDS if measured.mean <= worthwhile else SMALLER
+    return FAILS if low > worthwhile else OPEN
 
 
 def comparable_verdict(measured: Interval, margin: float = ACCURACY_MARGIN) -> str:
     """For claims that a score does not fall by more than a margin."""
     if math.isnan(measured.half_width):
         return OPEN
-    return HOLDS if measured.mean - measured.half_width > -margin else FAILS
+    if measured.mean - measured.half_width > -margin:
+        return HOLDS
+    return FAILS if measured.mean + measured.half_width < -margin else OPEN
 
 
 def table1_claims(results: Results) -> list[Claim]:

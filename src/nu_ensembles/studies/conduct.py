@@ -97,5 +97,5 @@ def command_line(name: str, options: StudyOptions) -> str:
 
 def _add_time(folder: StudyFolder, seconds: float) -> None:
     about = folder.about()
-    total = about.get("seconds", 0.0) + seconds
+    total = about["seconds"] + seconds
     storage.write_json(folder.folder / STUDY, about | {"seconds": round(total, 1)})

@@ -70,9 +70,12 @@ class StudyFolder:
         self.folder = Path(folder)
 
     def start(self, study: str, options: Mapping[str, Any], command: str, environment: Mapping[str, Any]) -> None:
-        """Writes down what was asked for. A folder of another study is refused."""
+        """Writes down what was asked for, beside the commands and the time of earlier runs.
+
+        A folder of another study is refused.
+        """
         path = self.folder / STUDY
-        commands = []
+        commands, seconds = [], 0.0
         if path.exists():
             earlier = self.about()
             if earlier["study"] != study:
@@ -80,10 +83,11 @@ class StudyFolder:
                     f"{self.folder} holds the study {earlier['study']!r}; choose another --out for {study!r}."
                 )
             commands = [each for each in earlier["commands"] if each != command]
+            seconds = earlier.get("seconds", 0.0)
         elif self.folder.is_dir() and any(self.folder.iterdir()):
             raise InputError(f"{self.folder} holds something else than a study; choose another --out.")
         (self.folder / CELLS).mkdir(parents=True, exist_ok=True)
-        about = {"study": study, "options": dict(options), "commands": [*commands, command]}
+        about = {"study": study, "options": dict(options), "commands": [*commands, command], "seconds": seconds}
         storage.write_json(path, about | {"environment": dict(environment)})
 
     def about(self) -> dict[str, Any]:

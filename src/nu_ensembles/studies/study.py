@@ -76,7 +76,7 @@ class Study:
     rows: Callable[[StudyOptions], list[Row]]
     defaults: Mapping[str, Any]
     claims: Callable[[Results], list[Claim]] = lambda results: []
-    sections: Sequence[str] = ("claims", "scores", "temperature", "unlabeled", "reliability")
+    sections: Sequence[str] = ("claims", "scores", "temperature", "members", "unlabeled", "reliability")
     notes: Sequence[str] = ()
     slim: bool = False
 

@@ -29,6 +29,6 @@ TABLE1 = Study(
         "protocols": ("published", "matched"),
     },
     claims=table1_claims,
-    sections=("claims", "scores", "against_published", "temperature", "unlabeled", "reliability"),
+    sections=("claims", "scores", "against_published", "temperature", "members", "unlabeled", "reliability"),
     notes=REMARKS,
 )
