@@ -14,7 +14,7 @@ import numpy as np
 
 from nu_ensembles.report.page import Table
 from nu_ensembles.report.study_page import SECTIONS
-from nu_ensembles.report.study_tables import row_name
+from nu_ensembles.report.study_tables import place_name, row_name
 from nu_ensembles.studies import published
 from nu_ensembles.studies.comparison import student_interval
 from nu_ensembles.studies.demo_result import SETTING_PICKED, DemoResult
@@ -213,6 +213,19 @@ def sizes() -> str:
     return "\n".join([*lines, "", _origin(results), ""])
 
 
+def twelve_cells() -> str:
+    """How long Table 1's standard and nu cells took on one seed."""
+    results = Results.read(RESULTS / "table1-one-seed.json")
+    lines = ["| one seed, seconds | standard | ν |", "| --- | ---: | ---: |"]
+    seconds = {(cell.dataset, cell.model, cell.method): record.seconds for cell, record in results.records.items()}
+    for dataset, model in dict.fromkeys((row.dataset, row.model) for row in results.rows):
+        both = " | ".join(f"{seconds[dataset, model, method]:.0f}" for method in ("standard", "nu"))
+        lines.append(f"| {place_name((dataset, 1000, model, ''))} | {both} |")
+    total = results.about["seconds"]
+    lines += ["", f"In all {total:.0f} s ({total / 60:.1f} minutes). {_origin(results)}", ""]
+    return "\n".join(lines)
+
+
 def _origin(results: Results) -> str:
     """What is missing, and the commands that measured the rest."""
     missing = len(results.missing())
@@ -245,8 +258,8 @@ def headline() -> str:
     """Table 1's standard and nu rows beside the published values, and at equal epochs."""
     results = Results.read(RESULTS / "table1.json")
     lines = [
-        "| 1,000 labels | Accuracy % | NLL | ECE | published ECE | ECE at equal epochs | the same, with T |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| 1,000 labels | Accuracy % | NLL | ECE | published ECE | ECE at equal epochs | the same, with T | seeds |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     compared = [row for row in results.rows if row.protocol == "published" and row.method in ("standard", "nu")]
     for row in compared:
@@ -260,13 +273,14 @@ def headline() -> str:
             f"{stated:.3f}",
             results.mean(matched, "ece").text(3),
             results.mean(matched, "ece", "scaled").text(3),
+            str(sum(choice is not None for choice in results.chosen(row))),
         ]
         lines.append(f"| {row_name(row)} | {' | '.join(cells)} |")
     device = results.about["environment"]["device"]
     lines += [
         "",
-        f"Mean ± 95 % interval over {results.options.seeds} seeds, by `nu-ensembles study table1` on {device}. With T: "
-        "after temperature scaling on the validation rows.",
+        f"Mean ± 95 % interval over seeds, by `nu-ensembles study table1` on {device}. With T: after temperature "
+        "scaling on the validation rows.",
     ]
     return "\n".join([*lines, ""])
 
@@ -292,7 +306,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "mc-dropout.md": mc_dropout,
     "auto-safety-study.md": functools.partial(study, "auto-safety-study", ("auto_safety",)),
     "methods-digits.md": functools.partial(study, "methods-digits", ("method_table", "scores")),
-    "table1.md": functools.partial(study, "table1", ("claims", "scores", "temperature", "unlabeled")),
+    "table1.md": functools.partial(study, "table1", ("claims", "scores", "temperature", "members", "unlabeled")),
+    "table1-one-seed.md": twelve_cells,
     "label-ablation.md": functools.partial(study, "label-ablation", ("scores", "unlabeled")),
     "corruption-severities.md": severities,
     "ensemble-size.md": sizes,
