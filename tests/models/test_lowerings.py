@@ -50,6 +50,9 @@ CASES = {
     "3x3, two blocks to four": ((3, 3), (1, 1), "SAME", (8, 16), (3, 4)),
     "3x3, four blocks to two": ((3, 3), (1, 1), "SAME", (16, 8), (4, 3)),
     "3x3, channels that no blocks divide": ((3, 3), (1, 1), "VALID", (7, 9), (4, 5)),
+    "3x3, two columns together": ((3, 3), (1, 1), "SAME", (16, 16), (3, 4)),
+    "3x3, four columns together": ((3, 3), (2, 1), ((0, 2), (2, 1)), (5, 8), (4, 3)),
+    "3x3, columns that do not pair": ((3, 3), (1, 1), "SAME", (16, 16), (4, 3)),
     "3x3, images": ((3, 3), (1, 1), "SAME", (3, 8), (6, 5)),
     "3x3, stride 2, even": ((3, 3), (2, 2), "SAME", (4, 8), (6, 8)),
     "3x3, stride 2, odd, twice the channels": ((3, 3), (2, 2), "VALID", (4, 8), (8, 5)),
@@ -245,6 +248,30 @@ def test_candidates_and_members_become_groups_of_one_convolution() -> None:
 def test_on_a_cpu_each_pass_is_a_convolution_per_member() -> None:
     x, w = random(N_MEMBERS, 2, 4, 4, 8), random(N_MEMBERS, 3, 3, 8, 8)
     assert group_counts(forward_and_gradients, x, w) == [(1, 1)] * 3 * N_MEMBERS
+
+
+def column_strides(dtype: Any, n_in: int, n_out: int, width: int) -> list[int]:
+    """Of the forward pass and the input gradient of an unrolled 3x3 layer."""
+    geometry = Geometry((1, 1), ((1, 1), (1, 1)))
+    x, g = (jax.ShapeDtypeStruct((1, 2, 4, width, n), dtype) for n in (n_in, n_out))
+    w = jax.ShapeDtypeStruct((1, 3, 3, n_in, n_out), dtype)
+
+    def passes(x: Array, w: Array, g: Array) -> tuple[Array, Array]:
+        return FORWARD["unrolled"](geometry, x, w), INPUT_GRADIENT["unrolled"](geometry, w, g, (4, width))
+
+    text = jax.jit(passes).lower(x, w, g).as_text()
+    strides = re.findall(r"stablehlo\.convolution[^\n]*?window = \{([^}]*)\}", text)
+    found = [re.search(r"stride = \[\d+, (\d+)\]", each) for each in strides]
+    return [1 if each is None else int(each[1]) for each in found]
+
+
+def test_on_a_cpu_narrow_layers_compute_neighbouring_columns_together() -> None:
+    assert column_strides(jnp.float32, 16, 16, 8) == [2, 2]
+    assert column_strides(jnp.float32, 3, 16, 8) == [2, 1]  # no gain for a result of three channels
+    assert column_strides(jnp.float32, 16, 8, 8) == [4, 2]
+    assert column_strides(jnp.float32, 16, 16, 7) == [1, 1]
+    assert column_strides(jnp.float32, 32, 16, 8) == [1, 1]
+    assert column_strides(jnp.bfloat16, 16, 16, 8) == [1, 1]
 
 
 @pytest.mark.usefixtures("on_gpu")
