@@ -62,6 +62,12 @@ def unrolled_input_gradient(geometry: Geometry, w: Array, g: Array, height_and_w
 
 
 def unrolled_weight_gradient(geometry: Geometry, x: Array, g: Array, size: tuple[int, int]) -> Array:
+    if size == (1, 1) and geometry.padding == ((0, 0), (0, 0)):
+        # A matrix product: as a convolution it takes three times as long.
+        down, right = geometry.strides
+        pixels = x[:, :, ::down, ::right]
+        products = [jnp.einsum("bhwc,bhwo->co", pixels[member], g[member]) for member in range(len(g))]
+        return jnp.stack(products)[:, None, None]
     return _weight_gradient(functools.partial(_member_by_member, plain), geometry, x, g, size)
 
 
