@@ -64,6 +64,7 @@ def fit(
     optimizer: optax.GradientTransformation | None = None,
     dtype: str = "float32",
     plan: str = "auto",
+    deterministic: bool = False,
     validation: tuple[Any, Any] | None = None,
     evaluate_every: float = 10,
     run_folder: str | Path | None = None,
@@ -86,10 +87,11 @@ def fit(
       classes: all classes, if y does not hold each of them.
       standardize: scale every feature to mean 0 and variance 1 over labelled and unlabelled rows.
       augment: "flip_crop", or any hashable `(key, images) -> images`; for labelled images, as published.
+      deterministic: train to the same bits on a GPU, too, where it takes longer; a CPU does so anyway.
       validation: `(x, y)` to score every `evaluate_every` epochs; the scores stand in `ensemble.history`. A method
         of several trainings is scored at its end, and makes its own choices (as "hyper_deep" does) on these rows.
       run_folder: where checkpoints, scores and the model are written as the run goes. With `resume=True` a killed run
-        goes on from its last checkpoint, to the same bits on a CPU.
+        goes on from its last checkpoint, to the same bits on a CPU or with `deterministic=True`.
       add_to: an ensemble trained with the same arguments; only the members that it lacks are trained.
       verbose: 0 is silent; otherwise a progress bar on a terminal.
 
@@ -116,6 +118,7 @@ def fit(
         optimiser=optimizer,
         dtype=dtype,
         plan=plan,
+        deterministic=deterministic,
     )
     n_steps = _n_steps(epochs, steps, len(problem.x), batch_size)
     training = {

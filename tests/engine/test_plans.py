@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, ClassVar
 
 import jax
@@ -12,7 +13,7 @@ import pytest
 from nu_ensembles import models
 from nu_ensembles.engine import plans
 from nu_ensembles.engine.plans import Plan, choose_plan
-from nu_ensembles.engine.run import BLOCK, Run
+from nu_ensembles.engine.run import BLOCK, Run, many_steps, reproducible_steps
 from nu_ensembles.engine.train import Evaluate
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods import Nu, Standard, method
@@ -135,8 +136,6 @@ def test_the_loop_on_the_host_does_what_the_compiled_one_does(assembled, largest
 
 
 def test_stopping_on_the_way_changes_no_bit_and_compiles_nothing(assembled, largest_difference) -> None:
-    from nu_ensembles.engine.run import many_steps
-
     ready, n_steps = assembled(Nu(0.1)), BLOCK + 30
     straight = ready.train(n_steps)
     compiled = many_steps._cache_size()  # pyright: ignore[reportAttributeAccessIssue]
@@ -148,8 +147,6 @@ def test_stopping_on_the_way_changes_no_bit_and_compiles_nothing(assembled, larg
 
 
 def test_a_new_beta_rate_seed_and_number_of_rows_compile_nothing(assembled) -> None:
-    from nu_ensembles.engine.run import many_steps
-
     ready = assembled(Nu(0.1))
     ready.train(2)
     compiled = many_steps._cache_size()  # pyright: ignore[reportAttributeAccessIssue]
@@ -157,3 +154,14 @@ def test_a_new_beta_rate_seed_and_number_of_rows_compile_nothing(assembled) -> N
     fewer = ready.lanes._replace(n_rows=jnp.array([33, 40, 37], jnp.int32))
     Run(ready.program, fewer, ready.data).advance(2)
     assert many_steps._cache_size() == compiled  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_deterministic_training_has_a_program_of_its_own_and_the_same_bits(assembled, largest_difference) -> None:
+    ready = assembled(Nu(0.1))
+    plain = Run(ready.program, ready.lanes, ready.data)
+    plain.advance(20)
+    compiled = [steps._cache_size() for steps in (many_steps, reproducible_steps)]  # pyright: ignore[reportAttributeAccessIssue]
+    again = Run(dataclasses.replace(ready.program, deterministic=True), ready.lanes, ready.data)
+    again.advance(20)
+    assert [steps._cache_size() for steps in (many_steps, reproducible_steps)] == [compiled[0], compiled[1] + 1]  # pyright: ignore[reportAttributeAccessIssue]
+    assert largest_difference(plain.state, again.state) == 0  # on a CPU every training has

@@ -149,6 +149,7 @@ class TrainingOptions:
       class_weight: balanced makes every class count the same.
       seed: The same seed, data and options give the same ensemble.
       plan: How members run: auto, vectorised, sequential or sharded.
+      deterministic: The same bits on every run on a GPU, too, where training takes longer for it.
     """
 
     max_iter: int = 500
@@ -159,6 +160,7 @@ class TrainingOptions:
     class_weight: Literal["balanced"] | None = None
     seed: int = 0
     plan: str = "auto"
+    deterministic: bool = False
 
 
 @Parameter(name="*", group=RUN)

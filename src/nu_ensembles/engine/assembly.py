@@ -37,6 +37,7 @@ class Settings:
       optimiser: an optax optimiser instead of AdamW, with its own rate and decay.
       dtype: "float32", or "float64" under jax's x64 mode.
       plan: "auto", "vectorised", "sequential" or "sharded".
+      deterministic: the same bits on every run on a GPU, too, where training is slower for it.
     """
 
     batch_size: int = 32
@@ -48,6 +49,7 @@ class Settings:
     optimiser: optax.GradientTransformation | None = None
     dtype: str = "float32"
     plan: str = "auto"
+    deterministic: bool = False
 
     def __post_init__(self) -> None:
         check_whole(self.batch_size, "batch_size")
@@ -81,6 +83,7 @@ class Settings:
             augment_unlabeled=self.augment if self.augment_unlabeled else None,
             optimiser=self.optimiser,
             dtype=self.dtype,
+            deterministic=self.deterministic,
         )
 
 

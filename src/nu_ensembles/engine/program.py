@@ -30,6 +30,7 @@ class Program:
       augment, augment_unlabeled: applied to the batch, or None.
       optimiser: the user's own, or None for AdamW.
       dtype: of parameters and inputs, "float32" or "float64".
+      deterministic: the same bits on every run on a GPU, too.
     """
 
     model: Model
@@ -41,6 +42,7 @@ class Program:
     augment_unlabeled: Augmentation | None = None
     optimiser: optax.GradientTransformation | None = None
     dtype: str = "float32"
+    deterministic: bool = False
 
 
 def network_inputs(x: Array, dtype: str) -> Array:

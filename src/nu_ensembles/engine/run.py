@@ -7,6 +7,7 @@ inside a compiled loop is some thirty times slower than outside.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import partial
 from threading import Event
@@ -32,6 +33,9 @@ from nu_ensembles.engine.step import (
 )
 from nu_ensembles.errors import NonFiniteLossError
 
+# What makes XLA give the same bits on every run on a GPU: no kernel that adds up in changing order, and none that is
+# chosen by timing it. A CPU does so anyway.
+SAME_BITS = {"xla_gpu_deterministic_ops": True}
 # Steps between two looks at the end of the loop, which on a GPU is a message to the host and its answer. The last
 # round may hold steps beyond the end; they change nothing.
 STEPS_A_ROUND = 8
@@ -113,6 +117,18 @@ def many_sharded_steps(
         out_specs=spread,
         check_vma=False,
     )(state, lanes, data, block, start, end)
+
+
+# The same programs, compiled to give the same bits again.
+reproducible_steps = jax.jit(
+    inspect.unwrap(many_steps), static_argnames=("program",), donate_argnames=("state",), compiler_options=SAME_BITS
+)
+reproducible_sharded_steps = jax.jit(
+    inspect.unwrap(many_sharded_steps),
+    static_argnames=("program", "mesh"),
+    donate_argnames=("state",),
+    compiler_options=SAME_BITS,
+)
 
 
 @partial(jax.jit, static_argnames=("program",), donate_argnames=("state",))
@@ -210,12 +226,13 @@ class Run:
                 losses, fine = self._step_by_step(block, end)
             else:
                 ends = jnp.int32(self.step), jnp.int32(end)
+                arguments = self.state, self.lanes, self.data, block, *ends
                 if self.mesh is None:
-                    self.state, losses, fine = many_steps(self.program, self.state, self.lanes, self.data, block, *ends)
+                    steps = reproducible_steps if self.program.deterministic else many_steps
+                    self.state, losses, fine = steps(self.program, *arguments)
                 else:
-                    self.state, losses, fine = many_sharded_steps(
-                        self.program, self.mesh, self.state, self.lanes, self.data, block, *ends
-                    )
+                    steps = reproducible_sharded_steps if self.program.deterministic else many_sharded_steps
+                    self.state, losses, fine = steps(self.program, self.mesh, *arguments)
             first, self.step = self.step, end
             self._mark_unsound(np.asarray(fine), first)
             if on_chunk is not None:
@@ -239,7 +256,8 @@ class Run:
         block = jax.eval_shape(lambda lanes: block_of(self.program, lanes, self.data, 0), self.lanes)
         start = jnp.int32(0)
         if not self.on_host:
-            return many_steps.lower(self.program, state, self.lanes, self.data, block, start, start)
+            steps = reproducible_steps if self.program.deterministic else many_steps
+            return steps.lower(self.program, state, self.lanes, self.data, block, start, start)
         lanes = self.lanes
         if self._in_threads:
             state, lanes, block = jax.eval_shape(

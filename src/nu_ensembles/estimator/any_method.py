@@ -59,9 +59,11 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
       temperature: scale the predicted probabilities by the out-of-fold temperature.
       unlabeled_label: rows of X whose label equals it are the unlabelled ones; None (default) means there are none.
       plan: how members run, see `nu_ensembles.engine.plans`.
+      deterministic: train to the same bits on a GPU, too, where it takes longer; a CPU does so anyway.
       random_state: seed.
       run_folder: where the fit keeps the finished search and, every `checkpoint_seconds`, a checkpoint. With
-        `resume=True` a killed fit with the same data, arguments and seed goes on from there, to the same bits on a CPU.
+        `resume=True` a killed fit with the same data, arguments and seed goes on from there, to the same bits on a CPU
+        or if `deterministic`.
       verbose: 1 shows progress on a terminal.
 
     Attributes:
@@ -95,6 +97,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         temperature: bool = False,
         unlabeled_label: Any = None,
         plan: str = "auto",
+        deterministic: bool = False,
         random_state: Any = None,
         run_folder: str | Path | None = None,
         resume: bool = False,
@@ -119,6 +122,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         self.temperature = temperature
         self.unlabeled_label = unlabeled_label
         self.plan = plan
+        self.deterministic = deterministic
         self.random_state = random_state
         self.run_folder = run_folder
         self.resume = resume
@@ -291,6 +295,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
             weight_decay=self.weight_decay,
             augment=as_augmentation(self.augment),
             plan=self.plan,
+            deterministic=self.deterministic,
         )
 
     def _run_folder(self, seed: int) -> RunFolder | None:
