@@ -13,7 +13,7 @@ from nu_ensembles.engine import train as engine_train
 from nu_ensembles.engine.checkpoints import CheckpointFolder
 from nu_ensembles.engine.program import LaneState
 from nu_ensembles.engine.run import Run, block_of
-from nu_ensembles.engine.step import sound
+from nu_ensembles.engine.step import _all_finite, sound
 from nu_ensembles.errors import NonFiniteLossError
 from nu_ensembles.methods import Nu
 
@@ -110,6 +110,14 @@ def test_what_a_step_does_not_look_at_is_found_after_the_compiled_call(assembled
     resumed.restore(run.host_state(), run.step)
     with pytest.raises(NonFiniteLossError, match="member 2 was not finite at step 9"):
         resumed.advance(10)
+
+
+def test_a_gradient_that_is_not_finite_shows_in_the_rows_of_a_large_kernel_that_are_looked_at() -> None:
+    x, weights = jnp.ones((2, 5, 300)), jnp.zeros((2, 300, 100))  # two lanes, five rows; more numbers than `LARGE`
+    back = jnp.zeros((2, 5, 100)).at[1, 3, 7].set(jnp.inf)
+    of_weights = jnp.einsum("rbi,rbo->rio", x.at[:, :, 0].set(0.0), back)
+    found = _all_finite({"large": of_weights, "small": weights[:, 0]})
+    assert found.tolist() == [True, False]
 
 
 def test_the_loop_on_the_host_looks_at_everything_too(assembled) -> None:

@@ -193,7 +193,8 @@ def grouped_weight_gradient(geometry: Geometry, x: Array, g: Array, size: tuple[
     n_members, n_in, n_out = len(x), x.shape[4], g.shape[4]
     x_blocks, g_blocks = (-(-n // WIDEST_GROUP) for n in (n_in, n_out))
     if x_blocks == g_blocks == 1 or n_in % x_blocks or n_out % g_blocks or n_in // x_blocks != n_out // g_blocks:
-        return _weight_gradient(grouped, geometry, x, g, size)
+        whole = _weight_gradient(grouped, geometry, x, g, size)
+        return whole if n_in >= n_out else _put_together(whole)
     # Every pair of an input block and an output block is a group of its own; a round has as many as there are input
     # blocks, and pairs block i with block i + shift. In the channels of all members the blocks lie in order.
     width, images = n_in // x_blocks, _members_into_channels(x)
@@ -213,7 +214,15 @@ def grouped_weight_gradient(geometry: Geometry, x: Array, g: Array, size: tuple[
         jnp.concatenate([rounds[(j - i) % g_blocks][..., i, :] for j in range(g_blocks)], axis=-1)
         for i in range(x_blocks)
     ]
-    return jnp.moveaxis(jnp.concatenate(rows, axis=2), 3, 0)
+    return _put_together(jnp.moveaxis(jnp.concatenate(rows, axis=2), 3, 0))
+
+
+def _put_together(parts: Array) -> Array:
+    """A concatenation that happens here: left to the compiler, it may be done anew by everybody who reads the result.
+
+    An optimiser does so three times, for the parameters and for each of their two moments.
+    """
+    return lax.optimization_barrier(parts)
 
 
 def input_gradient_of(
