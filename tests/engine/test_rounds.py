@@ -48,18 +48,29 @@ def advance(in_rounds, monkeypatch: pytest.MonkeyPatch):
     return to
 
 
+@pytest.fixture(params=[True, False], ids=["batches of a round at once", "batch by batch"])
+def prepared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, in_rounds) -> None:
+    in_rounds.clear_cache()
+    if not request.param:
+        monkeypatch.setattr(engine_run, "PREPARED_BYTES", 0)
+
+
 def test_the_program_in_rounds_is_another_one(assembled, in_rounds) -> None:
     ready = assembled(Nu(0.1))
     run = Run(ready.program, ready.lanes, ready.data)
     arguments = run.state, ready.lanes, ready.data, run._block_of(0), jnp.int32(0), jnp.int32(3)
-    texts = [
+    plain, in_two_loops = (
         jax.jit(partial(steps, ready.program)).lower(*arguments).as_text()
         for steps in (engine_run._many_steps, in_rounds)
-    ]
-    # A loop of rounds around a loop of steps.
-    assert texts[1].count("stablehlo.while") == texts[0].count("stablehlo.while") + 1
+    )
+    # A loop of rounds around a loop of steps, and batches of the whole round.
+    assert in_two_loops.count("stablehlo.while") > plain.count("stablehlo.while")
+    batches = f"tensor<{STEPS_A_ROUND}x3x8x4xf32>"  # 3 lanes, 8 rows of 4 numbers
+    assert batches in in_two_loops
+    assert batches not in plain
 
 
+@pytest.mark.usefixtures("prepared")
 @pytest.mark.parametrize(
     "stops",
     [

@@ -24,6 +24,7 @@ from nu_ensembles.engine.blocks import BLOCK, Block, LastingOrders, block_of
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData, network_inputs
 from nu_ensembles.engine.side_by_side import side_by_side
 from nu_ensembles.engine.step import (
+    draw_batch,
     initial_auxiliary,
     initial_state,
     packed_parameters,
@@ -32,6 +33,7 @@ from nu_ensembles.engine.step import (
     unpacked_parameters,
 )
 from nu_ensembles.errors import NonFiniteLossError
+from nu_ensembles.methods import Batch
 
 # What makes XLA give the same bits on every run on a GPU: no kernel that adds up in changing order, and none that is
 # chosen by timing it. A CPU does so anyway.
@@ -39,6 +41,8 @@ SAME_BITS = {"xla_gpu_deterministic_ops": True}
 # Steps between two looks at the end of the loop, which on a GPU is a message to the host and its answer. The last
 # round may hold steps beyond the end; they change nothing.
 STEPS_A_ROUND = 8
+# Batches of a round are prepared together if they are no larger than this.
+PREPARED_BYTES = 1 << 28
 
 
 def _many_steps(
@@ -50,25 +54,33 @@ def _many_steps(
     start: Array,
     end: Array,
 ) -> tuple[LaneState, Array, Array]:
+    def prepared(step: Array) -> tuple[Batch, Array]:
+        draws = block.draws(step)
+        return draw_batch(program, lanes, data, draws, step), draws.network_keys
+
     carried = packed_parameters(program, state)
     total = jnp.zeros((lanes.n_lanes,), program.dtype)
     if jax.default_backend() == "cpu":
 
         def one_step(step: Array, carry: tuple[LaneState, Array]) -> tuple[LaneState, Array]:
             carried, total = carry
-            carried, losses = train_step(program, carried, state.params, lanes, data, block.draws(step), step)
+            carried, losses = train_step(program, carried, state.params, lanes, *prepared(step), step)
             return carried, total + losses
 
         carried, total = jax.lax.fori_loop(start, end, one_step, (carried, total))
     else:
+        # Batches of a whole round at once: they take as many small programs as those of one step.
+        at_once = STEPS_A_ROUND * _n_bytes(jax.eval_shape(prepared, start)) <= PREPARED_BYTES
 
         def one_round(number: Array, carry: tuple[LaneState, Array]) -> tuple[LaneState, Array]:
+            first = start + number * STEPS_A_ROUND
+            of_round = jax.vmap(prepared)(first + jnp.arange(STEPS_A_ROUND)) if at_once else None
+
             def one_step(i: Array, carry: tuple[LaneState, Array]) -> tuple[LaneState, Array]:
-                carried, total = carry
-                step = start + number * STEPS_A_ROUND + i
+                (carried, total), step = carry, first + i
                 counts = step < end
-                draws = block.draws(step)
-                carried, losses = train_step(program, carried, state.params, lanes, data, draws, step, counts)
+                batch, keys = prepared(step) if of_round is None else jax.tree.map(lambda leaf: leaf[i], of_round)
+                carried, losses = train_step(program, carried, state.params, lanes, batch, keys, step, counts)
                 return carried, total + jnp.where(counts, losses, 0)
 
             return jax.lax.fori_loop(0, STEPS_A_ROUND, one_step, carry)
@@ -77,6 +89,11 @@ def _many_steps(
         carried, total = jax.lax.fori_loop(0, n_rounds, one_round, (carried, total))
     fine = sound(carried, program.optimiser is not None)
     return unpacked_parameters(program, carried, state.params), total / (end - start), fine
+
+
+def _n_bytes(shapes: Any) -> int:
+    leaves = [leaf for leaf in jax.tree.leaves(shapes) if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)]
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
 
 
 @partial(jax.jit, static_argnames=("program",), donate_argnames=("state",))
@@ -137,7 +154,9 @@ def one_step(
 ) -> tuple[LaneState, Array]:
     """One step of all lanes; the state and the losses `[R]`."""
     carried = packed_parameters(program, state)
-    carried, losses = train_step(program, carried, state.params, lanes, data, block.draws(step), step)
+    draws = block.draws(step)
+    batch = draw_batch(program, lanes, data, draws, step)
+    carried, losses = train_step(program, carried, state.params, lanes, batch, draws.network_keys, step)
     return unpacked_parameters(program, carried, state.params), losses
 
 

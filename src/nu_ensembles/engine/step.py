@@ -214,13 +214,20 @@ def unpacked_parameters(program: Program, carried: LaneState, like: Any) -> Lane
     return carried._replace(params=jax.vmap(unpack)(carried.params, like))
 
 
+def draw_batch(program: Program, lanes: Lanes, data: TrainingData, draws: Draws, step: Array) -> Batch:
+    """The batches of all lanes, leaves `[R, …]`."""
+    rows = jnp.take_along_axis(lanes.rows, draws.rows, axis=1)
+    batch = jax.vmap(partial(make_batch, program, data))(lanes.member, rows, draws.unlabeled_rows, draws.batch_keys)
+    return batch._replace(step=jnp.full(lanes.member.shape, step))
+
+
 def train_step(
     program: Program,
     carried: LaneState,
     like: Any,
     lanes: Lanes,
-    data: TrainingData,
-    draws: Draws,
+    batch: Batch,
+    network_keys: Array,
     step: Array,
     counts: Array | None = None,
 ) -> tuple[LaneState, Array]:
@@ -228,16 +235,14 @@ def train_step(
 
     Args:
       carried: as `packed_parameters` gives it; like: the parameters' tree, for its structure and shapes.
+      batch: of all lanes, as `draw_batch` gives it; network_keys: `[R]`.
       counts: scalar bool; where false the step changes nothing. None for a step that counts.
 
     Returns:
       the new state and the losses `[R]`.
     """
-    rows = jnp.take_along_axis(lanes.rows, draws.rows, axis=1)
-    batch = jax.vmap(partial(make_batch, program, data))(lanes.member, rows, draws.unlabeled_rows, draws.batch_keys)
-    batch = batch._replace(step=jnp.full(lanes.member.shape, step))
     state = unpacked_parameters(program, carried, like)
-    losses, gradients, model_state = losses_and_gradients(program, state, lanes, batch, draws.network_keys)
+    losses, gradients, model_state = losses_and_gradients(program, state, lanes, batch, network_keys)
     if program.optimiser is None:
         gradients = jax.vmap(pack)(gradients[0]), gradients[1]
 
