@@ -10,7 +10,7 @@ from nu_ensembles.errors import InputError
 from nu_ensembles.studies.alone import train_alone
 from nu_ensembles.studies.cells import Cell
 from nu_ensembles.studies.data import Parts, load_parts
-from nu_ensembles.studies.measuring import Predictions, fit_on_unlabeled, reliability
+from nu_ensembles.studies.measuring import Predictions, fit_on_unlabeled, of_members, reliability
 
 DIGITS = Cell("digits", 100, "mlp", "nu", 0, (1,), n_unlabeled=800, n_validation=200, n_test=397, split="random")
 
@@ -23,6 +23,12 @@ def test_members_that_fit_their_labels_have_the_variance_of_proposition_1():
     assert found["accuracy_on_random_labels"] == 1.0
     assert found["variance"] == pytest.approx(2 / (2 * 4 * 3))
     assert found["expected_variance"] == pytest.approx(2 / (2 * 4 * 3))
+
+
+def test_a_member_that_learnt_nothing_shows_in_its_own_numbers():
+    labels = np.arange(6) % 3
+    members = np.stack([np.eye(3)[labels], np.full((6, 3), 1 / 3)])
+    assert of_members(members, labels) == {"accuracy": [1.0, 0.33333], "confidence": [1.0, 0.33333]}
 
 
 def test_bins_of_confidence_are_closed_on_the_right_and_empty_ones_hold_nothing():

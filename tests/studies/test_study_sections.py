@@ -6,6 +6,7 @@ import pytest
 from nu_ensembles.estimator import NuEnsembleClassifier
 from nu_ensembles.metrics import evaluate
 from nu_ensembles.report.page import Table, render_page
+from nu_ensembles.report.study_maps import number_map
 from nu_ensembles.report.study_page import study_page
 from nu_ensembles.report.study_tables import claims_section, members_section, scores_section
 from nu_ensembles.studies import auto_safety
@@ -127,6 +128,12 @@ def test_rows_that_were_not_trained_are_left_out_of_the_scores():
     for table in scores_section(half).blocks:
         assert isinstance(table, Table)
         assert [row[0].text for row in table.rows] == ["CIFAR-10, MLP: standard"]
+
+
+def test_a_map_colours_only_what_the_seeds_settle():
+    ax = number_map(np.array([[0.2, -0.1]]), "ab", "c", digits=1, diverging=True, coloured=np.array([[True, False]]))
+    assert ax.collections[0].get_array().ravel().tolist() == [0.2, 0.0]
+    assert [text.get_text() for text in ax.texts] == ["0.2", "−0.1"]
 
 
 def test_a_failed_cell_is_named_with_its_reason():

@@ -24,9 +24,20 @@ WITHIN = 0.01
 
 
 def number_map(
-    values: np.ndarray, columns: Sequence[str], rows: Sequence[str], *, digits: int, diverging: bool = False
+    values: np.ndarray,
+    columns: Sequence[str],
+    rows: Sequence[str],
+    *,
+    digits: int,
+    diverging: bool = False,
+    coloured: np.ndarray | None = None,
 ) -> Axes:
-    """Values `[rows, columns]` in coloured cells, empty where they are nan; `diverging` centres the colours at zero."""
+    """Values `[rows, columns]` in coloured cells, empty where they are nan.
+
+    Args:
+      diverging: centre the colours at zero.
+      coloured: bool `[rows, columns]`; other cells of a diverging map have the colour of zero.
+    """
     ax = new_axes(1.4 + 0.5 * len(columns), 1.1 + 0.3 * len(rows))
     if np.isnan(values).all():
         low, high = 0.0, 1.0
@@ -37,9 +48,10 @@ def number_map(
         low, high = float(np.nanmin(values)), float(np.nanquantile(values, 0.9))
     high = high if high > low else low + 1e-9
     edges = np.arange(values.shape[1] + 1) - 0.5, np.arange(values.shape[0] + 1) - 0.5
-    ax.pcolormesh(*edges, values, cmap="RdBu_r" if diverging else "viridis", vmin=low, vmax=high)
+    shades = values if coloured is None else np.where(coloured | np.isnan(values), values, 0.0)
+    ax.pcolormesh(*edges, shades, cmap="RdBu_r" if diverging else "viridis", vmin=low, vmax=high)
     for row, column in np.argwhere(~np.isnan(values)):
-        share = (values[row, column] - low) / (high - low)
+        share = (shades[row, column] - low) / (high - low)
         dark = abs(share - 0.5) > 0.3 if diverging else share < 0.55
         text = f"{np.round(values[row, column], digits) + 0.0:.{digits}f}".replace("-", "−")
         ax.text(column, row, text, ha="center", va="center", fontsize=7, color=ON_DARK if dark else ON_LIGHT)
@@ -119,20 +131,24 @@ def gain_maps(results: Results) -> Section | None:
         pictures = []
         for key in ("nll", "ece"):
             values = np.full((len(labelled), len(unlabelled)), np.nan)
+            clear = np.zeros(values.shape, bool)
             for i, n in enumerate(labelled):
                 standard = results.find("standard", (dataset, n, model, protocol))
                 for j, m in enumerate(unlabelled):
                     nu = results.find("nu", (dataset, n, model, protocol), m=m)
                     if standard is not None and nu is not None:
-                        values[i, j] = results.difference(nu, standard, key).mean
+                        change = results.difference(nu, standard, key)
+                        values[i, j], clear[i, j] = change.mean, change.excludes_zero
             if np.isnan(values).all():
                 continue
             metric = BY_KEY[key]
-            ax = number_map(
-                values, [f"{m:g}" for m in unlabelled], [f"{n:g}" for n in labelled], digits=3, diverging=True
-            )
+            names = [f"{m:g}" for m in unlabelled], [f"{n:g}" for n in labelled]
+            ax = number_map(values, *names, digits=3, diverging=True, coloured=clear)
             ax.set(xlabel="unlabelled rows m", ylabel="labelled rows n")
-            caption = f"Difference in {metric.title}, ν minus standard: blue is better, red is worse."
+            caption = (
+                f"Difference in {metric.title}, ν minus standard: blue is better, red is worse, white where the 95 % "
+                "interval over seeds includes zero."
+            )
             pictures.append(
                 Picture(ax, caption, f"{caption} Between {np.nanmin(values):.3f} and {np.nanmax(values):.3f}.")
             )
