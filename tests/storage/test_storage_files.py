@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.storage import (
+    alone_in,
     new_folder,
     read_json,
     read_sealed_json,
@@ -211,3 +212,22 @@ def test_a_new_folder_inside_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"), new_folder(tmp_path / "file" / "model"):
         pass
+
+
+def test_a_folder_is_free_again_when_the_one_in_it_leaves_or_dies(tmp_path):
+    program = (
+        "import sys, time\nfrom nu_ensembles.storage import alone_in\n"
+        "with alone_in(sys.argv[1]):\n print(1, flush=True)\n time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        with (
+            pytest.raises(InputError, match=r"Another process.*wait until it ends, or choose another folder"),
+            alone_in(tmp_path),
+        ):
+            pass
+        process.kill()
+    for _ in range(2):
+        with alone_in(tmp_path):
+            pass

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from nu_ensembles import storage
 from nu_ensembles.cli.report import report
 from nu_ensembles.cli.study import study
 from nu_ensembles.errors import InputError
@@ -50,10 +51,34 @@ def test_a_study_starts_from_the_file_of_an_earlier_one(folder, tmp_path, capsys
     assert (tmp_path / "more" / "results.json").read_bytes().count(b'"seed"') == 4
 
 
-def test_a_study_starts_from_no_other_one(folder, tmp_path):
-    with pytest.raises(InputError, match="those of 'table1', not of 'cost'"):
+def test_a_study_starts_from_another_one_that_trained_the_same(folder, tmp_path, capsys):
+    more = tmp_path / "corruptions.json"
+    entry = json.loads((folder / "results.json").read_text())
+    for cell in entry["cells"]:
+        cell["cell"]["also"] = ["corruptions"]
+        for scores in cell["measured"]["epochs"].values():
+            scores["corruptions"] = []
+    more.write_text(json.dumps({**entry, "study": "corruptions"}))
+    study("table1", **WHAT, out=tmp_path / "table1", start_from=more, time_limit=0.0, json=True)
+    assert json.loads(capsys.readouterr().out)["n_done"] == 4
+    taken, original = (
+        json.loads((each / "results.json").read_text())["cells"] for each in (tmp_path / "table1", folder)
+    )
+    assert taken == original  # without what table1 does not ask for
+
+
+def test_a_study_does_not_start_from_one_that_trained_something_else(folder, tmp_path):
+    with pytest.raises(InputError, match="those of 'table1' and hold nothing that 'cost' asks for"):
         study("cost", **WHAT, out=tmp_path / "more", start_from=folder)
     assert not (tmp_path / "more").exists()
+
+
+def test_two_processes_do_not_write_to_one_folder(tmp_path, folder):
+    with storage.alone_in(folder), pytest.raises(InputError, match=f"Another process is writing to {folder}"):
+        study("table1", **WHAT, out=folder)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="is a file: choose another --out"):
+        study("table1", **WHAT, out=tmp_path / "file")
 
 
 @pytest.mark.parametrize(

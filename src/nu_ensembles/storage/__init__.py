@@ -7,6 +7,7 @@ checksums; nothing is a pickle.
 
 from nu_ensembles.storage.arrays import load_arrays, save_arrays
 from nu_ensembles.storage.files import (
+    alone_in,
     new_folder,
     read_json,
     read_sealed_json,
@@ -20,6 +21,7 @@ from nu_ensembles.storage.files import (
 from nu_ensembles.storage.trees import flatten, flatten_like, unflatten, unflatten_like
 
 __all__ = [
+    "alone_in",
     "flatten",
     "flatten_like",
     "load_arrays",

@@ -140,6 +140,33 @@ def new_folder(path: PathLike) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def alone_in(folder: PathLike) -> Iterator[None]:
+    """Keeps other processes that ask for the same out of a folder; the system lets go when a process dies.
+
+    Raises:
+      InputError: another process is in it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"Another process is writing to {Path(folder)}: wait until it ends, or choose another folder."
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+        yield
+    finally:
+        os.close(handle)
+
+
 def altered(what: str) -> DamagedFileError:
     """The error for a file whose bytes are not those that were written."""
     return DamagedFileError(

@@ -11,6 +11,7 @@ from nu_ensembles import storage
 from nu_ensembles.errors import InputError
 from nu_ensembles.studies.folder import STUDY, StudyFolder
 from nu_ensembles.studies.measurements import Context
+from nu_ensembles.studies.merging import usable
 from nu_ensembles.studies.options import RunOptions, StudyOptions
 from nu_ensembles.studies.registry import find_study
 from nu_ensembles.studies.results import Results
@@ -50,28 +51,24 @@ def conduct(
             "Nothing is to be trained under these options: the paper published no hyper-parameters for them; ask for "
             "--protocols matched."
         )
-    earlier = None if how.start_from is None else Results.read(how.start_from)
-    if earlier is not None and earlier.study.name != name:
-        raise InputError(f"The results to start from are those of {earlier.study.name!r}, not of {name!r}.")
+    earlier = [] if how.start_from is None else usable(Results.read(how.start_from), study, cells)
     started = time.perf_counter()
-    folder.start(name, options.to_dict(), command_line(name, options), environment())
-    if earlier is not None:
-        take_over(folder, earlier)
-    context = Context(options.data_dir, how.cells_at_once, how.keep_probabilities)
-    progress = run_cells(cells, folder, context, how)
-    _add_time(folder, time.perf_counter() - started)
+    if folder.folder.is_file():
+        raise InputError(f"{folder.folder} is a file: choose another --out, a folder.")
+    folder.folder.mkdir(parents=True, exist_ok=True)
+    with storage.alone_in(folder.folder):
+        folder.start(name, options.to_dict(), command_line(name, options), environment())
+        for record in earlier:
+            if folder.load(record.cell) is None:
+                folder.save(record)
+        context = Context(options.data_dir, how.cells_at_once, how.keep_probabilities)
+        progress = run_cells(cells, folder, context, how)
+        _add_time(folder, time.perf_counter() - started)
     results = Results.read(folder.folder)
     results.export(export or folder.folder / RESULTS)
     if page:
         _draw_if_possible(results, folder.folder / REPORT)
     return results, progress
-
-
-def take_over(folder: StudyFolder, earlier: Results) -> None:
-    """Copies the cells of earlier results that the folder does not hold; each keeps its maker."""
-    for record in earlier.records.values():
-        if folder.load(record.cell) is None:
-            folder.save(record)
 
 
 def draw(results: Results, path: str | Path) -> None:

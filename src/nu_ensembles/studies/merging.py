@@ -1,4 +1,4 @@
-"""Results of one study that were measured in several runs, as one: more data sets, networks, methods or seeds."""
+"""Results that were measured in several runs, as one: more data sets, networks, methods or seeds, or another study."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from nu_ensembles.studies.folder import DONE, Record
 from nu_ensembles.studies.options import StudyOptions
 from nu_ensembles.studies.provenance import in_words
 from nu_ensembles.studies.results import Results
+from nu_ensembles.studies.study import Study
 
 LISTS = ("datasets", "models", "methods", "protocols", "n")
 
@@ -42,6 +43,41 @@ def merged(parts: Sequence[Results], mixed: bool = False) -> Results:
             if cell not in records or _worth(record) >= _worth(records[cell]):
                 records[cell] = record
     return Results(study, options, study.declare(options), records, _about(parts))
+
+
+def usable(earlier: Results, study: Study, cells: Sequence[Cell]) -> list[Record]:
+    """The records of an earlier run that a study can take over; each keeps its maker.
+
+    Of the same study all. Of another one those of the cells that it trained in the same way and measured at least as
+    much of: the networks of `corruptions` are those of `table1`.
+
+    Raises:
+      InputError: there are none.
+    """
+    if earlier.study.name == study.name:
+        return list(earlier.records.values())
+    found = [record for cell in cells if (record := _serving(cell, earlier)) is not None]
+    if not found:
+        raise InputError(
+            f"The results to start from are those of {earlier.study.name!r} and hold nothing that {study.name!r} asks "
+            "for."
+        )
+    return found
+
+
+def _serving(cell: Cell, earlier: Results) -> Record | None:
+    """A record of the same training that measured what the cell asks for; what it does not ask for is left out."""
+    for other, record in earlier.records.items():
+        alike = dataclasses.replace(other, also=cell.also) == cell.identity and set(cell.also) <= set(other.also)
+        if alike and record.covers(cell):
+            beside = set(other.also) - set(cell.also)
+            epochs = {
+                at: {name: value for name, value in scores.items() if name not in beside}
+                for at, scores in record.measured["epochs"].items()
+            }
+            asked = dataclasses.replace(record.cell, also=cell.also)
+            return dataclasses.replace(record, cell=asked, measured={**record.measured, "epochs": epochs})
+    return None
 
 
 def _worth(record: Record) -> tuple[bool, int]:

@@ -109,7 +109,8 @@ class RunOptions:
       time_limit: seconds after which no group of cells is started; None for no limit.
       retry_failed: train cells again that failed before.
       mixed: allow cells of another version, device or code in the same folder.
-      start_from: results of an earlier run, a file or a folder, whose cells the folder takes over where it has none.
+      start_from: results of an earlier run, a file or a folder, whose cells the folder takes over where it has none; of
+        another study those that it trained in the same way.
       cells_at_once: how many cells train side by side at most; None lets the device decide.
       keep_probabilities: store the members' probabilities on the test rows of every cell, too.
       stop_on_error: raise what makes a cell fail instead of writing it down.
