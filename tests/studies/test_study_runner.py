@@ -59,6 +59,24 @@ def test_a_second_run_keeps_the_commands_and_the_time_of_the_first(folder):
     assert about["commands"] == ["nu-ensembles study table1", "nu-ensembles study table1 --seeds 5"]
 
 
+def test_methods_of_one_place_take_turns():
+    cells = [
+        Cell("cifar10", n, "mlp", method, seed, (10,))
+        for n in (100, 200)
+        for method in ("standard", "nu")
+        for seed in (0, 1)
+    ]
+    places = runner.of_one_place(runner.grouped(cells))
+    assert [[group[0].method for group in groups] for groups in places] == [["standard", "nu"]] * 2
+    order = [(cell.n_train, cell.seed, cell.method) for groups in places for cell in runner.in_turn(map(iter, groups))]
+    one_place = [(0, "standard"), (0, "nu"), (1, "standard"), (1, "nu")]
+    assert order == [(n, *each) for n in (100, 200) for each in one_place]
+
+
+def test_sources_that_end_early_are_left_out_of_the_turns():
+    assert "".join(runner.in_turn([iter("ab"), iter(""), iter("cdef")])) == "acbdef"
+
+
 def test_a_failure_is_written_down_with_its_reason_and_stops_no_other_cell(folder, trained):
     progress = runner.run_cells(CELLS, folder, Context(), SILENT)
     assert (progress.n_done, progress.n_failed, progress.n_left) == (3, 1, 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from nu_ensembles.errors import InputError
 from nu_ensembles.studies.auto_safety import auto_jobs
@@ -21,6 +21,7 @@ from nu_ensembles.studies.options import RunOptions
 from nu_ensembles.studies.pace import Pace
 from nu_ensembles.studies.provenance import maker
 
+Item = TypeVar("Item")
 Jobs = Callable[[Sequence[Cell], Context], Iterator[tuple[list[Cell], Job]]]
 KINDS: dict[str, Jobs] = {"trajectory": trajectory_jobs, "auto": auto_jobs, "cost": cost_jobs}
 
@@ -58,10 +59,13 @@ def run_cells(cells: Sequence[Cell], folder: StudyFolder, context: Context, how:
     for record in stored.values():
         if record is not None and record.status == DONE and dict(record.maker) == made_by:
             pace.learn(record.cell, record.seconds)
-    for group in grouped(pending):
-        if not pace.fits(group[:1], how.time_limit, started):
-            continue
-        for chunk, job in _jobs_of(group, context, how.stop_on_error):
+    for groups in of_one_place(grouped(pending)):
+        jobs = [
+            _jobs_of(group, context, how.stop_on_error)
+            for group in groups
+            if pace.fits(group[:1], how.time_limit, started)
+        ]
+        for chunk, job in in_turn(jobs):
             if not pace.fits(chunk, how.time_limit, started):
                 continue
             pace.start(chunk)
@@ -81,6 +85,28 @@ def grouped(cells: Iterable[Cell]) -> list[list[Cell]]:
         key = program_key(cell) if cell.kind == "trajectory" else cell
         groups.setdefault((cell.kind, key), []).append(cell)
     return list(groups.values())
+
+
+def of_one_place(groups: Sequence[list[Cell]]) -> list[list[list[Cell]]]:
+    """Groups of the same data set, number of labels and network together: what is compared with each other."""
+    places: dict[Any, list[list[Cell]]] = {}
+    for group in groups:
+        places.setdefault((group[0].dataset, group[0].n_train, group[0].model), []).append(group)
+    return list(places.values())
+
+
+def in_turn(sources: Iterable[Iterator[Item]]) -> Iterator[Item]:
+    """One item of every source, then the next of every source, and so on.
+
+    A study that is stopped early has then trained all methods on its first seeds, not one method on all of them.
+    """
+    left = list(sources)
+    while left:
+        for source in list(left):
+            try:
+                yield next(source)
+            except StopIteration:
+                left.remove(source)
 
 
 def _settled(cell: Cell, record: Record | None, how: RunOptions) -> bool:
