@@ -31,10 +31,11 @@ import numpy as np
 
 import nu_ensembles as nu
 from nu_ensembles.engine.assembly import Settings, label_key, member_lanes, on_device
+from nu_ensembles.engine.loops import many_steps
 from nu_ensembles.engine.memory import n_bytes
 from nu_ensembles.engine.plans import choose_plan
 from nu_ensembles.engine.program import TrainingData
-from nu_ensembles.engine.run import Run, many_steps
+from nu_ensembles.engine.run import Run
 from nu_ensembles.engine.train import train
 from nu_ensembles.labels import random_key
 from nu_ensembles.methods import AgreeToDisagree, Method, Nu, Pac2, Pac2B, Standard

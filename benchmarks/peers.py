@@ -30,8 +30,8 @@ import torch_members
 from floor import Rates, floor, measured_rates
 from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.engine.augmentation import FlipAndCrop
+from nu_ensembles.engine.loops import STEPS_A_ROUND
 from nu_ensembles.engine.rehearsal import Rehearsal
-from nu_ensembles.engine.run import STEPS_A_ROUND
 from recording import Recording
 
 IMAGES = (32, 32, 3)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from nu_ensembles.engine import train as engine_train
+from nu_ensembles.engine.blocks import block_of
 from nu_ensembles.engine.checkpoints import CheckpointFolder
 from nu_ensembles.engine.program import LaneState
-from nu_ensembles.engine.run import Run, block_of
+from nu_ensembles.engine.run import Run
 from nu_ensembles.engine.step import _all_finite, sound
 from nu_ensembles.errors import NonFiniteLossError
 from nu_ensembles.methods import Nu

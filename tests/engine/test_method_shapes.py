@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from nu_ensembles.engine.loops import many_steps
 from nu_ensembles.engine.predict import predict_lanes
-from nu_ensembles.engine.run import many_steps
 from nu_ensembles.methods import Batch, Forward, Standard, method
 from nu_ensembles.methods.losses import cross_entropy
 

@@ -13,9 +13,10 @@ import pytest
 from jax import Array
 
 from nu_ensembles import models
+from nu_ensembles.engine.blocks import block_of
 from nu_ensembles.engine.checkpoints import CheckpointFolder
 from nu_ensembles.engine.predict import predict_lanes
-from nu_ensembles.engine.run import Run, block_of
+from nu_ensembles.engine.run import Run
 from nu_ensembles.engine.train import Evaluate
 from nu_ensembles.methods import Nu, Standard
 from nu_ensembles.models import Model

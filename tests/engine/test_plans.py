@@ -12,8 +12,10 @@ import pytest
 
 from nu_ensembles import models
 from nu_ensembles.engine import plans
+from nu_ensembles.engine.blocks import BLOCK
+from nu_ensembles.engine.loops import many_steps, reproducible_steps
 from nu_ensembles.engine.plans import Plan, choose_plan
-from nu_ensembles.engine.run import BLOCK, Run, many_steps, reproducible_steps
+from nu_ensembles.engine.run import Run
 from nu_ensembles.engine.train import Evaluate
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods import Nu, Standard, method

@@ -11,9 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nu_ensembles.engine import loops
 from nu_ensembles.engine import run as engine_run
+from nu_ensembles.engine.blocks import BLOCK, block_of
+from nu_ensembles.engine.loops import STEPS_A_ROUND
 from nu_ensembles.engine.program import LaneState
-from nu_ensembles.engine.run import BLOCK, STEPS_A_ROUND, Run, block_of
+from nu_ensembles.engine.run import Run
 from nu_ensembles.errors import NonFiniteLossError
 from nu_ensembles.methods import Nu
 
@@ -27,7 +30,7 @@ def in_rounds() -> Callable[..., Any]:
     def many_steps(*arguments: Any) -> Any:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(jax, "default_backend", lambda: "gpu")
-            return engine_run._many_steps(*arguments)
+            return loops._many_steps(*arguments)
 
     return jax.jit(many_steps, static_argnums=0)
 
@@ -52,7 +55,7 @@ def advance(in_rounds, monkeypatch: pytest.MonkeyPatch):
 def prepared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, in_rounds) -> None:
     in_rounds.clear_cache()
     if not request.param:
-        monkeypatch.setattr(engine_run, "PREPARED_BYTES", 0)
+        monkeypatch.setattr(loops, "PREPARED_BYTES", 0)
 
 
 def test_the_program_in_rounds_is_another_one(assembled, in_rounds) -> None:
@@ -60,8 +63,7 @@ def test_the_program_in_rounds_is_another_one(assembled, in_rounds) -> None:
     run = Run(ready.program, ready.lanes, ready.data)
     arguments = run.state, ready.lanes, ready.data, run._block_of(0), jnp.int32(0), jnp.int32(3)
     plain, in_two_loops = (
-        jax.jit(partial(steps, ready.program)).lower(*arguments).as_text()
-        for steps in (engine_run._many_steps, in_rounds)
+        jax.jit(partial(steps, ready.program)).lower(*arguments).as_text() for steps in (loops._many_steps, in_rounds)
     )
     # A loop of rounds around a loop of steps, and batches of the whole round.
     assert in_two_loops.count("stablehlo.while") > plain.count("stablehlo.while")

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import nu_ensembles as nu
+from nu_ensembles.engine.blocks import BLOCK
 from nu_ensembles.engine.checkpoints import CheckpointFolder
-from nu_ensembles.engine.run import BLOCK, many_steps
+from nu_ensembles.engine.loops import many_steps
 from nu_ensembles.methods import (
     AgreeToDisagree,
     ConfidencePenalty,

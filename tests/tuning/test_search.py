@@ -14,7 +14,8 @@ import pytest
 
 from nu_ensembles import models, storage
 from nu_ensembles.engine.assembly import Settings
-from nu_ensembles.engine.run import Run, many_steps
+from nu_ensembles.engine.loops import many_steps
+from nu_ensembles.engine.run import Run
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.methods import Nu, Standard
 from nu_ensembles.problem import Problem, prepare

@@ -1,13 +1,10 @@
 """A group of lanes on its way: start, advance to a step, predict.
 
-The loop over steps runs on the device (one compiled call for up to `BLOCK` steps, whose number is traced, so
-stopping for an evaluation never compiles anything), or on the host, one call a step and lane: on the CPU a convolution
-inside a compiled loop is some thirty times slower than outside.
+The loop over steps runs on the device, or on the host, one call a step and lane; see `loops.py`.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from functools import partial
 from threading import Event
@@ -21,144 +18,17 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from nu_ensembles.engine.blocks import BLOCK, Block, LastingOrders, block_of
+from nu_ensembles.engine.loops import (
+    many_sharded_steps,
+    many_steps,
+    one_step,
+    reproducible_sharded_steps,
+    reproducible_steps,
+)
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData, network_inputs
 from nu_ensembles.engine.side_by_side import side_by_side
-from nu_ensembles.engine.step import (
-    draw_batch,
-    initial_auxiliary,
-    initial_state,
-    packed_parameters,
-    sound,
-    train_step,
-    unpacked_parameters,
-)
+from nu_ensembles.engine.step import initial_auxiliary, initial_state, sound
 from nu_ensembles.errors import NonFiniteLossError
-from nu_ensembles.methods import Batch
-
-# What makes XLA give the same bits on every run on a GPU: no kernel that adds up in changing order, and none that is
-# chosen by timing it. A CPU does so anyway.
-SAME_BITS = {"xla_gpu_deterministic_ops": True}
-# Steps between two looks at the end of the loop, which on a GPU is a message to the host and its answer. The last
-# round may hold steps beyond the end; they change nothing.
-STEPS_A_ROUND = 8
-# Batches of a round are prepared together if they are no larger than this.
-PREPARED_BYTES = 1 << 28
-
-
-def _many_steps(
-    program: Program,
-    state: LaneState,
-    lanes: Lanes,
-    data: TrainingData,
-    block: Block,
-    start: Array,
-    end: Array,
-) -> tuple[LaneState, Array, Array]:
-    def prepared(step: Array) -> tuple[Batch, Array]:
-        draws = block.draws(step)
-        return draw_batch(program, lanes, data, draws, step), draws.network_keys
-
-    carried = packed_parameters(program, state)
-    total = jnp.zeros((lanes.n_lanes,), program.dtype)
-    if jax.default_backend() == "cpu":
-
-        def one_step(step: Array, carry: tuple[LaneState, Array]) -> tuple[LaneState, Array]:
-            carried, total = carry
-            carried, losses = train_step(program, carried, state.params, lanes, *prepared(step), step)
-            return carried, total + losses
-
-        carried, total = jax.lax.fori_loop(start, end, one_step, (carried, total))
-    else:
-        # Batches of a whole round at once: they take as many small programs as those of one step.
-        at_once = STEPS_A_ROUND * _n_bytes(jax.eval_shape(prepared, start)) <= PREPARED_BYTES
-
-        def one_round(number: Array, carry: tuple[LaneState, Array]) -> tuple[LaneState, Array]:
-            first = start + number * STEPS_A_ROUND
-            of_round = jax.vmap(prepared)(first + jnp.arange(STEPS_A_ROUND)) if at_once else None
-
-            def one_step(i: Array, carry: tuple[LaneState, Array]) -> tuple[LaneState, Array]:
-                (carried, total), step = carry, first + i
-                counts = step < end
-                batch, keys = prepared(step) if of_round is None else jax.tree.map(lambda leaf: leaf[i], of_round)
-                carried, losses = train_step(program, carried, state.params, lanes, batch, keys, step, counts)
-                return carried, total + jnp.where(counts, losses, 0)
-
-            return jax.lax.fori_loop(0, STEPS_A_ROUND, one_step, carry)
-
-        n_rounds = -(-(end - start) // STEPS_A_ROUND)
-        carried, total = jax.lax.fori_loop(0, n_rounds, one_round, (carried, total))
-    fine = sound(carried, program.optimiser is not None)
-    return unpacked_parameters(program, carried, state.params), total / (end - start), fine
-
-
-def _n_bytes(shapes: Any) -> int:
-    leaves = [leaf for leaf in jax.tree.leaves(shapes) if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)]
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
-
-
-@partial(jax.jit, static_argnames=("program",), donate_argnames=("state",))
-def many_steps(
-    program: Program,
-    state: LaneState,
-    lanes: Lanes,
-    data: TrainingData,
-    block: Block,
-    start: Array,
-    end: Array,
-) -> tuple[LaneState, Array, Array]:
-    """Steps start … end-1 of a block, of all lanes, in one compiled loop.
-
-    Returns:
-      the state, the mean losses `[R]`, and whether the lanes' numbers are all finite, bool `[R]`.
-    """
-    return _many_steps(program, state, lanes, data, block, start, end)
-
-
-@partial(jax.jit, static_argnames=("program", "mesh"), donate_argnames=("state",))
-def many_sharded_steps(
-    program: Program,
-    mesh: Mesh,
-    state: LaneState,
-    lanes: Lanes,
-    data: TrainingData,
-    block: Block,
-    start: Array,
-    end: Array,
-) -> tuple[LaneState, Array, Array]:
-    """The same with the lanes spread over devices; nothing is exchanged between them."""
-    spread, everywhere = P("lanes"), P()
-    return jax.shard_map(
-        partial(_many_steps, program),
-        mesh=mesh,
-        in_specs=(spread, spread, everywhere, spread, everywhere, everywhere),
-        out_specs=spread,
-        check_vma=False,
-    )(state, lanes, data, block, start, end)
-
-
-# The same programs, compiled to give the same bits again.
-reproducible_steps = jax.jit(
-    inspect.unwrap(many_steps), static_argnames=("program",), donate_argnames=("state",), compiler_options=SAME_BITS
-)
-reproducible_sharded_steps = jax.jit(
-    inspect.unwrap(many_sharded_steps),
-    static_argnames=("program", "mesh"),
-    donate_argnames=("state",),
-    compiler_options=SAME_BITS,
-)
-
-
-@partial(jax.jit, static_argnames=("program",), donate_argnames=("state",))
-def one_step(
-    program: Program, state: LaneState, lanes: Lanes, data: TrainingData, block: Block, step: Array
-) -> tuple[LaneState, Array]:
-    """One step of all lanes; the state and the losses `[R]`."""
-    carried = packed_parameters(program, state)
-    draws = block.draws(step)
-    batch = draw_batch(program, lanes, data, draws, step)
-    carried, losses = train_step(program, carried, state.params, lanes, batch, draws.network_keys, step)
-    return unpacked_parameters(program, carried, state.params), losses
-
 
 jitted_sound = jax.jit(sound, static_argnames=("custom",))
 # Neither this nor `lane_rows` takes the whole program: another method or number of rows shares their compilation.

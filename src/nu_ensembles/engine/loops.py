@@ -1,0 +1,147 @@
+"""The compiled loops over steps.
+
+On the device one call does up to `BLOCK` steps. Their number is traced, so stopping for an evaluation compiles nothing.
+On a GPU the loop goes in rounds of several steps; on a CPU `one_step` is called from the host where the network has
+convolutions, which inside a compiled loop are some thirty times slower.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
+
+from nu_ensembles.engine.blocks import Block
+from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData
+from nu_ensembles.engine.step import draw_batch, packed_parameters, sound, train_step, unpacked_parameters
+from nu_ensembles.methods import Batch
+
+# What makes XLA give the same bits on every run on a GPU: no kernel that adds up in changing order, and none that is
+# chosen by timing it. A CPU does so anyway.
+SAME_BITS = {"xla_gpu_deterministic_ops": True}
+# Steps between two looks at the end of the loop, which on a GPU is a message to the host and its answer. The last
+# round may hold steps beyond the end; they change nothing.
+STEPS_A_ROUND = 8
+# Batches of a round are prepared together if they are no larger than this.
+PREPARED_BYTES = 1 << 28
+
+
+def _many_steps(
+    program: Program,
+    state: LaneState,
+    lanes: Lanes,
+    data: TrainingData,
+    block: Block,
+    start: Array,
+    end: Array,
+) -> tuple[LaneState, Array, Array]:
+    def prepared(step: Array) -> tuple[Batch, Array]:
+        draws = block.draws(step)
+        return draw_batch(program, lanes, data, draws, step), draws.network_keys
+
+    carried = packed_parameters(program, state)
+    total = jnp.zeros((lanes.n_lanes,), program.dtype)
+    if jax.default_backend() == "cpu":
+
+        def one_step(step: Array, carry: tuple[LaneState, Array]) -> tuple[LaneState, Array]:
+            carried, total = carry
+            carried, losses = train_step(program, carried, state.params, lanes, *prepared(step), step)
+            return carried, total + losses
+
+        carried, total = jax.lax.fori_loop(start, end, one_step, (carried, total))
+    else:
+        # Batches of a whole round at once: they take as many small programs as those of one step.
+        at_once = STEPS_A_ROUND * _n_bytes(jax.eval_shape(prepared, start)) <= PREPARED_BYTES
+
+        def one_round(number: Array, carry: tuple[LaneState, Array]) -> tuple[LaneState, Array]:
+            first = start + number * STEPS_A_ROUND
+            of_round = jax.vmap(prepared)(first + jnp.arange(STEPS_A_ROUND)) if at_once else None
+
+            def one_step(i: Array, carry: tuple[LaneState, Array]) -> tuple[LaneState, Array]:
+                (carried, total), step = carry, first + i
+                counts = step < end
+                batch, keys = prepared(step) if of_round is None else jax.tree.map(lambda leaf: leaf[i], of_round)
+                carried, losses = train_step(program, carried, state.params, lanes, batch, keys, step, counts)
+                return carried, total + jnp.where(counts, losses, 0)
+
+            return jax.lax.fori_loop(0, STEPS_A_ROUND, one_step, carry)
+
+        n_rounds = -(-(end - start) // STEPS_A_ROUND)
+        carried, total = jax.lax.fori_loop(0, n_rounds, one_round, (carried, total))
+    fine = sound(carried, program.optimiser is not None)
+    return unpacked_parameters(program, carried, state.params), total / (end - start), fine
+
+
+def _n_bytes(shapes: Any) -> int:
+    leaves = [leaf for leaf in jax.tree.leaves(shapes) if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)]
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+
+
+@partial(jax.jit, static_argnames=("program",), donate_argnames=("state",))
+def many_steps(
+    program: Program,
+    state: LaneState,
+    lanes: Lanes,
+    data: TrainingData,
+    block: Block,
+    start: Array,
+    end: Array,
+) -> tuple[LaneState, Array, Array]:
+    """Steps start … end-1 of a block, of all lanes, in one compiled loop.
+
+    Returns:
+      the state, the mean losses `[R]`, and whether the lanes' numbers are all finite, bool `[R]`.
+    """
+    return _many_steps(program, state, lanes, data, block, start, end)
+
+
+@partial(jax.jit, static_argnames=("program", "mesh"), donate_argnames=("state",))
+def many_sharded_steps(
+    program: Program,
+    mesh: Mesh,
+    state: LaneState,
+    lanes: Lanes,
+    data: TrainingData,
+    block: Block,
+    start: Array,
+    end: Array,
+) -> tuple[LaneState, Array, Array]:
+    """The same with the lanes spread over devices; nothing is exchanged between them."""
+    spread, everywhere = P("lanes"), P()
+    return jax.shard_map(
+        partial(_many_steps, program),
+        mesh=mesh,
+        in_specs=(spread, spread, everywhere, spread, everywhere, everywhere),
+        out_specs=spread,
+        check_vma=False,
+    )(state, lanes, data, block, start, end)
+
+
+# The same programs, compiled to give the same bits again.
+reproducible_steps = jax.jit(
+    inspect.unwrap(many_steps), static_argnames=("program",), donate_argnames=("state",), compiler_options=SAME_BITS
+)
+reproducible_sharded_steps = jax.jit(
+    inspect.unwrap(many_sharded_steps),
+    static_argnames=("program", "mesh"),
+    donate_argnames=("state",),
+    compiler_options=SAME_BITS,
+)
+
+
+@partial(jax.jit, static_argnames=("program",), donate_argnames=("state",))
+def one_step(
+    program: Program, state: LaneState, lanes: Lanes, data: TrainingData, block: Block, step: Array
+) -> tuple[LaneState, Array]:
+    """One step of all lanes; the state and the losses `[R]`."""
+    carried = packed_parameters(program, state)
+    draws = block.draws(step)
+    batch = draw_batch(program, lanes, data, draws, step)
+    carried, losses = train_step(program, carried, state.params, lanes, batch, draws.network_keys, step)
+    return unpacked_parameters(program, carried, state.params), losses
