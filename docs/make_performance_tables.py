@@ -47,7 +47,7 @@ def peers() -> str:
         rows = []
         for row in found["rows"]:
             ours = row["ours_ms"]
-            rows.append([row["network"], "**ours**", f"{ours:.2f}", ""])
+            rows.append([row["network"], f"**ours**, compiled in {row['compile_s']:.1f} s", f"{ours:.2f}", ""])
             for peer, ms in sorted(row["peers_ms"].items(), key=lambda item: item[1]):
                 rows.append(["", f"PyTorch, {peer}", f"{ms:.2f}", f"{ms / ours:.1f} ×"])
             rows += [["", f"PyTorch, {peer}", f"– ({reason})", ""] for peer, reason in row["missing"].items()]

@@ -12,9 +12,9 @@ import pytest
 from nu_ensembles.engine import train as engine_train
 from nu_ensembles.engine.blocks import block_of
 from nu_ensembles.engine.checkpoints import CheckpointFolder
+from nu_ensembles.engine.finite import all_finite, sound
 from nu_ensembles.engine.program import LaneState
 from nu_ensembles.engine.run import Run
-from nu_ensembles.engine.step import _all_finite, sound
 from nu_ensembles.errors import NonFiniteLossError
 from nu_ensembles.methods import Nu
 
@@ -117,7 +117,7 @@ def test_a_gradient_that_is_not_finite_shows_in_the_rows_of_a_large_kernel_that_
     x, weights = jnp.ones((2, 5, 300)), jnp.zeros((2, 300, 100))  # two lanes, five rows; more numbers than `LARGE`
     back = jnp.zeros((2, 5, 100)).at[1, 3, 7].set(jnp.inf)
     of_weights = jnp.einsum("rbi,rbo->rio", x.at[:, :, 0].set(0.0), back)
-    found = _all_finite({"large": of_weights, "small": weights[:, 0]})
+    found = all_finite({"large": of_weights, "small": weights[:, 0]})
     assert found.tolist() == [True, False]
 
 

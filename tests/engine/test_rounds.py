@@ -30,7 +30,7 @@ def in_rounds() -> Callable[..., Any]:
     def many_steps(*arguments: Any) -> Any:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(jax, "default_backend", lambda: "gpu")
-            return loops._many_steps(*arguments)
+            return loops.steps_of_a_block(*arguments)
 
     return jax.jit(many_steps, static_argnums=0)
 
@@ -63,7 +63,8 @@ def test_the_program_in_rounds_is_another_one(assembled, in_rounds) -> None:
     run = Run(ready.program, ready.lanes, ready.data)
     arguments = run.state, ready.lanes, ready.data, run._block_of(0), jnp.int32(0), jnp.int32(3)
     plain, in_two_loops = (
-        jax.jit(partial(steps, ready.program)).lower(*arguments).as_text() for steps in (loops._many_steps, in_rounds)
+        jax.jit(partial(steps, ready.program)).lower(*arguments).as_text()
+        for steps in (loops.steps_of_a_block, in_rounds)
     )
     # A loop of rounds around a loop of steps, and batches of the whole round.
     assert in_two_loops.count("stablehlo.while") > plain.count("stablehlo.while")

@@ -82,7 +82,7 @@ def compiled(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str
     jax.config.update("jax_log_compiles", before)
 
 
-@pytest.mark.parametrize(("on_host", "steps"), [(False, "jit(many_steps)"), (True, "jit(one_step)")])
+@pytest.mark.parametrize(("on_host", "steps"), [(False, "jit(steps_of_a_block)"), (True, "jit(one_step)")])
 def test_what_is_compiled_ahead_is_what_is_called(
     assembled, compiled: Callable[[], list[str]], on_host: bool, steps: str
 ) -> None:

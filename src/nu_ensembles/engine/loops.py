@@ -7,7 +7,6 @@ convolutions, which inside a compiled loop are some thirty times slower.
 
 from __future__ import annotations
 
-import inspect
 from functools import partial
 from typing import Any
 
@@ -18,8 +17,9 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from nu_ensembles.engine.blocks import Block
+from nu_ensembles.engine.finite import sound
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData
-from nu_ensembles.engine.step import draw_batch, packed_parameters, sound, train_step, unpacked_parameters
+from nu_ensembles.engine.step import draw_batch, packed_parameters, train_step, unpacked_parameters
 from nu_ensembles.methods import Batch
 
 # What makes XLA give the same bits on every run on a GPU: no kernel that adds up in changing order, and none that is
@@ -32,7 +32,7 @@ STEPS_A_ROUND = 8
 PREPARED_BYTES = 1 << 28
 
 
-def _many_steps(
+def steps_of_a_block(
     program: Program,
     state: LaneState,
     lanes: Lanes,
@@ -41,6 +41,12 @@ def _many_steps(
     start: Array,
     end: Array,
 ) -> tuple[LaneState, Array, Array]:
+    """Steps start … end-1 of a block, of all lanes, in one compiled loop.
+
+    Returns:
+      the state, the mean losses `[R]`, and whether the lanes' numbers are all finite, bool `[R]`.
+    """
+
     def prepared(step: Array) -> tuple[Batch, Array]:
         draws = block.draws(step)
         return draw_batch(program, lanes, data, draws, step), draws.network_keys
@@ -83,26 +89,7 @@ def _n_bytes(shapes: Any) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
 
 
-@partial(jax.jit, static_argnames=("program",), donate_argnames=("state",))
-def many_steps(
-    program: Program,
-    state: LaneState,
-    lanes: Lanes,
-    data: TrainingData,
-    block: Block,
-    start: Array,
-    end: Array,
-) -> tuple[LaneState, Array, Array]:
-    """Steps start … end-1 of a block, of all lanes, in one compiled loop.
-
-    Returns:
-      the state, the mean losses `[R]`, and whether the lanes' numbers are all finite, bool `[R]`.
-    """
-    return _many_steps(program, state, lanes, data, block, start, end)
-
-
-@partial(jax.jit, static_argnames=("program", "mesh"), donate_argnames=("state",))
-def many_sharded_steps(
+def steps_on_a_mesh(
     program: Program,
     mesh: Mesh,
     state: LaneState,
@@ -115,7 +102,7 @@ def many_sharded_steps(
     """The same with the lanes spread over devices; nothing is exchanged between them."""
     spread, everywhere = P("lanes"), P()
     return jax.shard_map(
-        partial(_many_steps, program),
+        partial(steps_of_a_block, program),
         mesh=mesh,
         in_specs=(spread, spread, everywhere, spread, everywhere, everywhere),
         out_specs=spread,
@@ -123,19 +110,15 @@ def many_sharded_steps(
     )(state, lanes, data, block, start, end)
 
 
-# The same programs, compiled to give the same bits again.
-reproducible_steps = jax.jit(
-    inspect.unwrap(many_steps), static_argnames=("program",), donate_argnames=("state",), compiler_options=SAME_BITS
-)
-reproducible_sharded_steps = jax.jit(
-    inspect.unwrap(many_sharded_steps),
-    static_argnames=("program", "mesh"),
-    donate_argnames=("state",),
-    compiler_options=SAME_BITS,
-)
+_jitted = partial(jax.jit, static_argnames=("program",), donate_argnames=("state",))
+_jitted_on_a_mesh = partial(jax.jit, static_argnames=("program", "mesh"), donate_argnames=("state",))
+many_steps = _jitted(steps_of_a_block)
+many_sharded_steps = _jitted_on_a_mesh(steps_on_a_mesh)
+reproducible_steps = _jitted(steps_of_a_block, compiler_options=SAME_BITS)
+reproducible_sharded_steps = _jitted_on_a_mesh(steps_on_a_mesh, compiler_options=SAME_BITS)
 
 
-@partial(jax.jit, static_argnames=("program",), donate_argnames=("state",))
+@_jitted
 def one_step(
     program: Program, state: LaneState, lanes: Lanes, data: TrainingData, block: Block, step: Array
 ) -> tuple[LaneState, Array]:

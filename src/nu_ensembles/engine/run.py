@@ -18,6 +18,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from nu_ensembles.engine.blocks import BLOCK, Block, LastingOrders, block_of
+from nu_ensembles.engine.finite import sound
 from nu_ensembles.engine.loops import (
     many_sharded_steps,
     many_steps,
@@ -27,7 +28,7 @@ from nu_ensembles.engine.loops import (
 )
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData, network_inputs
 from nu_ensembles.engine.side_by_side import side_by_side
-from nu_ensembles.engine.step import initial_auxiliary, initial_state, sound
+from nu_ensembles.engine.step import initial_auxiliary, initial_state
 from nu_ensembles.errors import NonFiniteLossError
 
 jitted_sound = jax.jit(sound, static_argnames=("custom",))
@@ -115,18 +116,20 @@ class Run:
                 losses, fine = self._step_by_step(block, end)
             else:
                 ends = jnp.int32(self.step), jnp.int32(end)
-                arguments = self.state, self.lanes, self.data, block, *ends
-                if self.mesh is None:
-                    steps = reproducible_steps if self.program.deterministic else many_steps
-                    self.state, losses, fine = steps(self.program, *arguments)
-                else:
-                    steps = reproducible_sharded_steps if self.program.deterministic else many_sharded_steps
-                    self.state, losses, fine = steps(self.program, self.mesh, *arguments)
+                self.state, losses, fine = self._many_steps(self.state, self.lanes, self.data, block, *ends)
             first, self.step = self.step, end
             self._mark_unsound(np.asarray(fine), first)
             if on_chunk is not None:
                 on_chunk(self.step, np.asarray(losses))
             self._refuse_failures()
+
+    @property
+    def _many_steps(self) -> Any:
+        """The compiled loop of this program, without its static arguments."""
+        again = self.program.deterministic
+        if self.mesh is None:
+            return partial(reproducible_steps if again else many_steps, self.program)
+        return partial(reproducible_sharded_steps if again else many_sharded_steps, self.program, self.mesh)
 
     def _prepare(self) -> None:
         """Draws the initial state and the first block, and compiles the steps beside: three programs at once.
@@ -145,8 +148,7 @@ class Run:
         block = jax.eval_shape(lambda lanes: block_of(self.program, lanes, self.data, 0), self.lanes)
         start = jnp.int32(0)
         if not self.on_host:
-            steps = reproducible_steps if self.program.deterministic else many_steps
-            return steps.lower(self.program, state, self.lanes, self.data, block, start, start)
+            return self._many_steps.func.lower(self.program, state, self.lanes, self.data, block, start, start)
         lanes = self.lanes
         if self._in_threads:
             state, lanes, block = jax.eval_shape(

@@ -44,7 +44,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_batching import custom_vmap
 
-from nu_ensembles.models import lowerings
+from nu_ensembles.models import lowerings, unrolled
 from nu_ensembles.models.lowerings import LAYOUT, Geometry
 
 Lowering = Literal["grouped", "patches", "unrolled"]
@@ -52,17 +52,17 @@ Lowering = Literal["grouped", "patches", "unrolled"]
 FORWARD = {
     "grouped": lowerings.grouped,
     "patches": lowerings.patches,
-    "unrolled": lowerings.unrolled,
+    "unrolled": unrolled.unrolled,
 }
 INPUT_GRADIENT = {
     "grouped": lowerings.grouped_input_gradient,
     "patches": lowerings.patches_input_gradient,
-    "unrolled": lowerings.unrolled_input_gradient,
+    "unrolled": unrolled.unrolled_input_gradient,
 }
 WEIGHT_GRADIENT = {
     "grouped": lowerings.grouped_weight_gradient,
     "patches": lowerings.patches_weight_gradient,
-    "unrolled": lowerings.unrolled_weight_gradient,
+    "unrolled": unrolled.unrolled_weight_gradient,
 }
 # Inputs of so few channels (images) would be mostly zeros after filling up.
 THIN = 4

@@ -5,13 +5,13 @@ to rounding. Which one serves which layer is decided in `convolution.py`.
 
   grouped   one convolution with a group per member, channels filled up with zeros where that is faster
   patches   every window as a row (im2col), then one batched matrix product
-  unrolled  member after member, which is what a CPU likes best; columns together where channels are few
+
+The third way, member after member for CPUs, is in `unrolled.py`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
 
 import jax
@@ -25,13 +25,6 @@ LAYOUT = ("NHWC", "HWIO", "NHWC")
 NARROWEST_GROUP = 64
 # Weight gradients of wider groups fall off the fast path and are put together from blocks of this width.
 WIDEST_GROUP = 128
-# On a CPU a convolution of three channels takes three times as long as one of four (3 -> 32, 32x32: 5.7 and 1.9 ms for
-# 64 images on two cores).
-LEAST_ON_CPU = 4
-# XLA's fast float32 kernels for CPUs leave out layers of so few channels on both sides. They take them if neighbouring
-# columns of the result are computed at once, as so many channels.
-FEW_ON_CPU = 16
-ENOUGH_ON_CPU = 32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,62 +38,6 @@ class Geometry:
 def plain(geometry: Geometry, x: Array, w: Array) -> Array:
     """One member: `[B, H, W, C]`, `[h, w, C, O]` -> `[B, H', W', O]`."""
     return lax.conv_general_dilated(x, w, geometry.strides, geometry.padding, dimension_numbers=LAYOUT)
-
-
-def unrolled(geometry: Geometry, x: Array, w: Array) -> Array:
-    return _member_by_member(_columns_together, geometry, x, w)
-
-
-def unrolled_input_gradient(geometry: Geometry, w: Array, g: Array, height_and_width: tuple[int, int]) -> Array:
-    if geometry.strides != (1, 1):
-        return input_gradient_of(functools.partial(_member_by_member, plain))(geometry, w, g, height_and_width)
-    # Without strides it is a convolution with the kernel turned round.
-    top_bottom, left_right = (
-        (size - 1 - low, size - 1 - high) for size, (low, high) in zip(w.shape[1:3], geometry.padding, strict=True)
-    )
-    return unrolled(Geometry((1, 1), (top_bottom, left_right)), g, jnp.flip(w, (1, 2)).swapaxes(3, 4))
-
-
-def unrolled_weight_gradient(geometry: Geometry, x: Array, g: Array, size: tuple[int, int]) -> Array:
-    if size == (1, 1) and geometry.padding == ((0, 0), (0, 0)):
-        # A matrix product: as a convolution it takes three times as long.
-        down, right = geometry.strides
-        pixels = x[:, :, ::down, ::right]
-        products = [jnp.einsum("bhwc,bhwo->co", pixels[member], g[member]) for member in range(len(g))]
-        return jnp.stack(products)[:, None, None]
-    return _weight_gradient(functools.partial(_member_by_member, plain), geometry, x, g, size)
-
-
-def _member_by_member(
-    convolve: Callable[[Geometry, Array, Array], Array], geometry: Geometry, x: Array, w: Array
-) -> Array:
-    if w.shape[1:3] != (1, 1) and x.shape[4] < LEAST_ON_CPU:
-        x, w = _widened(x, LEAST_ON_CPU), _widened(w, LEAST_ON_CPU, axis=3)
-    return jnp.stack([convolve(geometry, x[member], w[member]) for member in range(len(w))])
-
-
-def _columns_together(geometry: Geometry, x: Array, w: Array) -> Array:
-    """`plain`; in layers of few channels, neighbouring columns of the result become channels of one window.
-
-    A window of `together` columns is that much wider than the kernel, which stands in it at every place, between zeros.
-    """
-    (down, right), (low, high) = geometry.strides, geometry.padding[1]
-    _, width, n_in, n_out = w.shape
-    n_columns = x.shape[2] + low + high - width + 1
-    together = ENOUGH_ON_CPU // n_out
-    suits = (
-        x.dtype == jnp.float32
-        and max(n_in, n_out) <= FEW_ON_CPU
-        and n_out in (FEW_ON_CPU // 2, FEW_ON_CPU)
-        and width > 1
-        and right == 1
-        and n_columns % together == 0
-    )
-    if not suits:
-        return plain(geometry, x, w)
-    places = [jnp.pad(w, ((0, 0), (place, together - 1 - place), (0, 0), (0, 0))) for place in range(together)]
-    y = plain(Geometry((down, together), geometry.padding), x, jnp.concatenate(places, axis=3))
-    return y.reshape(*y.shape[:2], n_columns, n_out)
 
 
 def grouped(geometry: Geometry, x: Array, w: Array) -> Array:
@@ -119,7 +56,7 @@ def grouped(geometry: Geometry, x: Array, w: Array) -> Array:
             return _members_out_of_channels(_in_groups(geometry, images, kernels, n_members * times), n_members)
         return jnp.concatenate([grouped(geometry, x, part) for part in jnp.split(w, times, axis=4)], axis=4)
     width = max(NARROWEST_GROUP, n_in, n_out)
-    images, kernels = _widened(x, width), _widened(_widened(w, width, axis=3), width)
+    images, kernels = widened(x, width), widened(widened(w, width, axis=3), width)
     y = _in_groups(geometry, _members_into_channels(images), _members_into_channels(kernels), n_members)
     return _members_out_of_channels(y, n_members)[..., :n_out]
 
@@ -193,7 +130,7 @@ def grouped_weight_gradient(geometry: Geometry, x: Array, g: Array, size: tuple[
     n_members, n_in, n_out = len(x), x.shape[4], g.shape[4]
     x_blocks, g_blocks = (-(-n // WIDEST_GROUP) for n in (n_in, n_out))
     if x_blocks == g_blocks == 1 or n_in % x_blocks or n_out % g_blocks or n_in // x_blocks != n_out // g_blocks:
-        whole = _weight_gradient(grouped, geometry, x, g, size)
+        whole = weight_gradient_of(grouped, geometry, x, g, size)
         return whole if n_in >= n_out else _put_together(whole)
     # Every pair of an input block and an output block is a group of its own; a round has as many as there are input
     # blocks, and pairs block i with block i + shift. In the channels of all members the blocks lie in order.
@@ -286,7 +223,7 @@ def _overlaid(spread: Array, axis: int, taps_axis: int, stride: int, low: int, s
     return lax.slice_in_dim(pixels, low, low + size, axis=axis)
 
 
-def _weight_gradient(
+def weight_gradient_of(
     lowering: Callable[[Geometry, Array, Array], Array], geometry: Geometry, x: Array, g: Array, size: tuple[int, int]
 ) -> Array:
     w = jax.ShapeDtypeStruct((len(x), *size, x.shape[4], g.shape[4]), x.dtype)
@@ -303,7 +240,7 @@ def _members_out_of_channels(y: Array, n_members: int) -> Array:
     return jnp.moveaxis(y.reshape(*y.shape[:3], n_members, -1), 3, 0)
 
 
-def _widened(stack: Array, width: int, axis: int = 4) -> Array:
+def widened(stack: Array, width: int, axis: int = 4) -> Array:
     """Zeros behind the channels."""
     edges = [(0, 0)] * stack.ndim
     edges[axis] = (0, width - stack.shape[axis])
