@@ -1,10 +1,11 @@
 """Milliseconds of a convolution of ten members under every lowering, pass by pass.
 
     python benchmarks/convolution_lowerings.py [--members 10] [--images 64] [--out results/convolution-lowerings.json]
+    taskset -c 0 python benchmarks/convolution_lowerings.py --columns
 
 For every layer shape of the published networks: forward, input gradient and weight gradient, each compiled and timed
 alone, in bfloat16 on a GPU and float32 elsewhere. The rules in `nu_ensembles/models/convolution.py` come from such a
-table.
+table. `--columns` times, on a CPU, one member's forward pass of narrow layers by one, two and four columns at once.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 
 from nu_ensembles.models.convolution import FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
 from nu_ensembles.models.lowerings import Geometry
+from nu_ensembles.models.unrolled import by_columns
 from nu_ensembles.runs import environment
 
 # (input channels, output channels, height and width, kernel size, stride)
@@ -39,6 +41,8 @@ LAYERS = (
     (3, 32, 32, 3, 1),
     (32, 64, 16, 3, 1),
 )
+# Input channels, output channels, height and width of narrow layers.
+NARROW = ((16, 16, 32), (4, 16, 32), (16, 8, 32), (16, 24, 32), (32, 32, 16), (64, 16, 32))
 REPEATS = 15
 
 
@@ -85,13 +89,28 @@ def layer_rows(layer: tuple[int, int, int, int, int], n_members: int, n_images: 
     return rows
 
 
+def columns(n_images: int) -> None:
+    """Prints the table of narrow layers."""
+    rng = np.random.default_rng(0)
+    geometry = Geometry((1, 1), ((1, 1), (1, 1)))
+    for n_in, n_out, size in NARROW:
+        x = jnp.asarray(rng.standard_normal((n_images, size, size, n_in), np.float32))
+        w = jnp.asarray(rng.standard_normal((3, 3, n_in, n_out), np.float32))
+        times = [milliseconds(lambda x, w, n=n: by_columns(geometry, x, w, n), x, w) for n in (1, 2, 4)]
+        print(f"{n_in:4d} -> {n_out:2d}, {size}x{size}: {' / '.join(f'{ms:.1f}' for ms in times)} ms", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, default=10)
     parser.add_argument("--images", type=int, default=64)
     parser.add_argument("--layers", type=int, default=len(LAYERS), help="only the first so many")
+    parser.add_argument("--columns", action="store_true", help="narrow layers on a CPU instead")
     parser.add_argument("--out", type=Path, default=Path("results/convolution-lowerings.json"))
     options = parser.parse_args()
+    if options.columns:
+        columns(options.images)
+        return
     rows: list[dict[str, object]] = []
     for layer in LAYERS[: options.layers]:
         rows += layer_rows(layer, options.members, options.images)

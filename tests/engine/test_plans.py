@@ -16,7 +16,7 @@ from nu_ensembles.engine.blocks import BLOCK
 from nu_ensembles.engine.loops import many_steps, reproducible_steps
 from nu_ensembles.engine.plans import Plan, choose_plan
 from nu_ensembles.engine.run import Run
-from nu_ensembles.engine.train import Evaluate
+from nu_ensembles.engine.train import LOOK_BACK, Evaluate
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods import Nu, Standard, method
 
@@ -167,3 +167,13 @@ def test_a_deterministic_training_has_a_program_of_its_own_and_the_same_bits(ass
     again.advance(20)
     assert [steps._cache_size() for steps in (many_steps, reproducible_steps)] == [compiled[0], compiled[1] + 1]  # pyright: ignore[reportAttributeAccessIssue]
     assert largest_difference(plain.state, again.state) == 0  # on a CPU every training has
+
+
+def test_the_last_losses_are_means_of_many_steps_though_the_last_call_is_short(assembled) -> None:
+    ready, means = assembled(Nu(0.1)), []
+    run = Run(ready.program, ready.lanes, ready.data)
+    run.advance(BLOCK + 1, lambda _, losses: means.append(losses))
+    assert len(means) == 2  # a whole block, and one step
+    expected = means[1] / LOOK_BACK + means[0] * (1 - 1 / LOOK_BACK)
+    np.testing.assert_allclose(ready.train(BLOCK + 1).losses, expected, rtol=1e-5)
+    np.testing.assert_allclose(ready.train(BLOCK).losses, means[0], rtol=1e-5)

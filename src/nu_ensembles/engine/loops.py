@@ -47,10 +47,7 @@ def steps_of_a_block(
       the state, the mean losses `[R]`, and whether the lanes' numbers are all finite, bool `[R]`.
     """
 
-    def prepared(step: Array) -> tuple[Batch, Array]:
-        draws = block.draws(step)
-        return draw_batch(program, lanes, data, draws, step), draws.network_keys
-
+    prepared = partial(_prepared, program, lanes, data, block)
     carried = packed_parameters(program, state)
     total = jnp.zeros((lanes.n_lanes,), program.dtype)
     if jax.default_backend() == "cpu":
@@ -84,22 +81,19 @@ def steps_of_a_block(
     return unpacked_parameters(program, carried, state.params), total / (end - start), fine
 
 
+def _prepared(program: Program, lanes: Lanes, data: TrainingData, block: Block, step: Array) -> tuple[Batch, Array]:
+    """The batches of all lanes in one step, and the keys `[R]` of their networks."""
+    draws = block.draws(step)
+    return draw_batch(program, lanes, data, draws, step), draws.network_keys
+
+
 def _n_bytes(shapes: Any) -> int:
     leaves = [leaf for leaf in jax.tree.leaves(shapes) if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)]
     return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
 
 
-def steps_on_a_mesh(
-    program: Program,
-    mesh: Mesh,
-    state: LaneState,
-    lanes: Lanes,
-    data: TrainingData,
-    block: Block,
-    start: Array,
-    end: Array,
-) -> tuple[LaneState, Array, Array]:
-    """The same with the lanes spread over devices; nothing is exchanged between them."""
+def steps_on_a_mesh(program: Program, mesh: Mesh, *arguments: Any) -> tuple[LaneState, Array, Array]:
+    """`steps_of_a_block` with the lanes spread over devices; nothing is exchanged between them."""
     spread, everywhere = P("lanes"), P()
     return jax.shard_map(
         partial(steps_of_a_block, program),
@@ -107,11 +101,12 @@ def steps_on_a_mesh(
         in_specs=(spread, spread, everywhere, spread, everywhere, everywhere),
         out_specs=spread,
         check_vma=False,
-    )(state, lanes, data, block, start, end)
+    )(*arguments)
 
 
-_jitted = partial(jax.jit, static_argnames=("program",), donate_argnames=("state",))
-_jitted_on_a_mesh = partial(jax.jit, static_argnames=("program", "mesh"), donate_argnames=("state",))
+# What is static comes first, then the state, whose memory is used again.
+_jitted = partial(jax.jit, static_argnums=0, donate_argnums=1)
+_jitted_on_a_mesh = partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
 many_steps = _jitted(steps_of_a_block)
 many_sharded_steps = _jitted_on_a_mesh(steps_on_a_mesh)
 reproducible_steps = _jitted(steps_of_a_block, compiler_options=SAME_BITS)
@@ -123,8 +118,6 @@ def one_step(
     program: Program, state: LaneState, lanes: Lanes, data: TrainingData, block: Block, step: Array
 ) -> tuple[LaneState, Array]:
     """One step of all lanes; the state and the losses `[R]`."""
-    carried = packed_parameters(program, state)
-    draws = block.draws(step)
-    batch = draw_batch(program, lanes, data, draws, step)
-    carried, losses = train_step(program, carried, state.params, lanes, batch, draws.network_keys, step)
+    carried, prepared = packed_parameters(program, state), _prepared(program, lanes, data, block, step)
+    carried, losses = train_step(program, carried, state.params, lanes, *prepared, step)
     return unpacked_parameters(program, carried, state.params), losses

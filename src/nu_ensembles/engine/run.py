@@ -116,7 +116,8 @@ class Run:
                 losses, fine = self._step_by_step(block, end)
             else:
                 ends = jnp.int32(self.step), jnp.int32(end)
-                self.state, losses, fine = self._many_steps(self.state, self.lanes, self.data, block, *ends)
+                steps, static = self._loop
+                self.state, losses, fine = steps(*static, self.state, self.lanes, self.data, block, *ends)
             first, self.step = self.step, end
             self._mark_unsound(np.asarray(fine), first)
             if on_chunk is not None:
@@ -124,12 +125,12 @@ class Run:
             self._refuse_failures()
 
     @property
-    def _many_steps(self) -> Any:
-        """The compiled loop of this program, without its static arguments."""
+    def _loop(self) -> tuple[Any, tuple[Any, ...]]:
+        """The compiled loop of this program, and its static arguments."""
         again = self.program.deterministic
         if self.mesh is None:
-            return partial(reproducible_steps if again else many_steps, self.program)
-        return partial(reproducible_sharded_steps if again else many_sharded_steps, self.program, self.mesh)
+            return reproducible_steps if again else many_steps, (self.program,)
+        return reproducible_sharded_steps if again else many_sharded_steps, (self.program, self.mesh)
 
     def _prepare(self) -> None:
         """Draws the initial state and the first block, and compiles the steps beside: three programs at once.
@@ -148,7 +149,8 @@ class Run:
         block = jax.eval_shape(lambda lanes: block_of(self.program, lanes, self.data, 0), self.lanes)
         start = jnp.int32(0)
         if not self.on_host:
-            return self._many_steps.func.lower(self.program, state, self.lanes, self.data, block, start, start)
+            steps, static = self._loop
+            return steps.lower(*static, state, self.lanes, self.data, block, start, start)
         lanes = self.lanes
         if self._in_threads:
             state, lanes, block = jax.eval_shape(

@@ -26,6 +26,9 @@ from nu_ensembles.errors import NonFiniteLossError
 from nu_ensembles.methods.procedure import Snapshots
 from nu_ensembles.models.parameter_rows import parameter_rows
 
+# A compiled call may be a single step, whose batch says little about a member.
+LOOK_BACK = 64
+
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
@@ -34,7 +37,7 @@ class Trained:
     params, model_state: trees whose leaves have a leading axis of lanes.
     evaluations: step -> what was seen there: probabilities `[R, N, C]` on the evaluation rows, or (`Snapshots`) the
       parameters `[R, P]`.
-    losses: `[R]`, means over the last steps, at most `BLOCK` of them; nan for lanes that a checkpoint held finished.
+    losses: `[R]`, means over about the last `LOOK_BACK` steps or more; nan for lanes that a checkpoint held finished.
     """
 
     params: Any
@@ -149,8 +152,8 @@ class _Training:
 
                 def on_chunk(step: int, losses: np.ndarray, run: Run = run, group: np.ndarray = group) -> None:
                     nonlocal done
-                    self.losses[group] = losses[: len(group)]
                     now = len(self.finished) * self.n_steps + step
+                    self._remember_losses(group, losses[: len(group)], now - done)
                     bar.advance(now - done, float(np.mean(losses)))
                     done = now
                     if self.checkpoints is not None and (interrupted.is_set() or self.checkpoints.due()):
@@ -214,6 +217,11 @@ class _Training:
         if self.evaluate.then is not None and n_lanes_there == self.lanes.n_lanes and at not in self.reported:
             self.reported.add(at)
             self.evaluate.then(at, np.concatenate(parts))
+
+    def _remember_losses(self, group: np.ndarray, losses: np.ndarray, n_steps: int) -> None:
+        """Lets mean losses of so many steps take the place of earlier ones, by as much as they weigh."""
+        earlier, share = self.losses[group], min(1.0, n_steps / LOOK_BACK)
+        self.losses[group] = np.where(np.isnan(earlier), losses, share * losses + (1 - share) * earlier)
 
     def _remember_predictions(self, group: np.ndarray) -> None:
         """For sequential methods: the finished member's probabilities on the unlabelled rows, computed once."""

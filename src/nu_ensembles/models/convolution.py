@@ -21,7 +21,8 @@ grouped kernels are fast for groups with as many input as output channels, 64 to
 | 3 -> 32, 32x32              | .14 / – / .14    | .41 / – / .40               | .07 / – / .04    |
 
 On a CPU members are unrolled, and layers of few channels compute neighbouring columns of their result together. One
-member, 64 images, float32, one core (jax 0.10.2), milliseconds of the forward pass or an input gradient of that shape:
+member, 64 images, float32, one core (jax 0.10.2), milliseconds of the forward pass or an input gradient of that shape,
+by `taskset -c 0 python benchmarks/convolution_lowerings.py --columns`:
 
 | layer                  | one column | two  | four |
 |------------------------|------------|------|------|

@@ -55,24 +55,31 @@ def _member_by_member(
 
 
 def _columns_together(geometry: Geometry, x: Array, w: Array) -> Array:
-    """`plain`; in layers of few channels, neighbouring columns of the result become channels of one window.
-
-    A window of `together` columns is that much wider than the kernel, which stands in it at every place, between zeros.
-    """
-    (down, right), (low, high) = geometry.strides, geometry.padding[1]
+    """`plain`, by several columns at once in layers of few channels."""
     _, width, n_in, n_out = w.shape
-    n_columns = x.shape[2] + low + high - width + 1
     together = ENOUGH_ON_CPU // n_out
     suits = (
         x.dtype == jnp.float32
         and max(n_in, n_out) <= FEW_ON_CPU
         and n_out in (FEW_ON_CPU // 2, FEW_ON_CPU)
         and width > 1
-        and right == 1
-        and n_columns % together == 0
+        and geometry.strides[1] == 1
+        and _n_columns(geometry, x, w) % together == 0
     )
-    if not suits:
-        return plain(geometry, x, w)
+    return by_columns(geometry, x, w, together) if suits else plain(geometry, x, w)
+
+
+def by_columns(geometry: Geometry, x: Array, w: Array, together: int) -> Array:
+    """`plain` without strides from column to column: neighbouring columns of the result are channels of one window.
+
+    A window of `together` columns is that much wider than the kernel, which stands in it at every place, between zeros.
+    """
     places = [jnp.pad(w, ((0, 0), (place, together - 1 - place), (0, 0), (0, 0))) for place in range(together)]
-    y = plain(Geometry((down, together), geometry.padding), x, jnp.concatenate(places, axis=3))
-    return y.reshape(*y.shape[:2], n_columns, n_out)
+    wider = Geometry((geometry.strides[0], together), geometry.padding)
+    y = plain(wider, x, jnp.concatenate(places, axis=3))
+    return y.reshape(*y.shape[:2], _n_columns(geometry, x, w), w.shape[3])
+
+
+def _n_columns(geometry: Geometry, x: Array, w: Array) -> int:
+    """Columns of a result without strides."""
+    return x.shape[2] + sum(geometry.padding[1]) - w.shape[1] + 1
