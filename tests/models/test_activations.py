@@ -1,8 +1,7 @@
-"""Bias, ReLU, dropout and pooling between convolutions: the plain expressions, and masks that are really random."""
+"""Bias, ReLU, dropout and pooling between convolutions: the plain expressions."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import Array
-from jax.extend.random import threefry_2x32
 
-from nu_ensembles.models.activations import average_pool, biased_relu, biased_relu_dropout, keep_mask, threefry2x32
+from nu_ensembles.models.activations import average_pool, biased_relu, biased_relu_dropout, within
 
 SHAPE = (2, 3, 5, 4)
 RNG = np.random.default_rng(0)
@@ -121,62 +119,17 @@ def test_average_pool_sums_in_float32() -> None:
     assert average_pool(x).item() == 65.0
 
 
-# Compiled without optimisation, which takes longer than all the masks.
-FAST = {"xla_backend_optimization_level": 0}
-mask = jax.jit(keep_mask, static_argnums=(1, 2), compiler_options=FAST)
+@pytest.mark.parametrize("margins", [((0, 1), (0, 1)), ((1, 0), (2, 3))])
+def test_biased_relu_with_margins_is_the_plain_one_with_zeros_around(margins: Any) -> None:
+    bias = jnp.array([0.2])
 
+    def plain(x: Array, bias: Array) -> Array:
+        return jnp.pad(jax.nn.relu(x + bias), ((0, 0), *margins, (0, 0)))
 
-@pytest.mark.parametrize("keep", [0.1, 0.7])
-def test_a_mask_keeps_the_share_it_says(keep: float) -> None:
-    kept, share = mask(jax.random.key(1), (64, 16, 64), keep)
-    assert abs(float(share) - keep) <= 0.5 / 65536
-    # Four standard errors of 65,536 independent decisions.
-    assert abs(float(kept.mean()) - keep) < 4 * (keep * (1 - keep) / kept.size) ** 0.5
+    def loss(function: Callable[..., Array]) -> Any:
+        return jax.jit(jax.value_and_grad(lambda x, b: jnp.sum(jnp.sin(function(x, b) + 1)), (0, 1)))(X, bias)
 
-
-def correlation(a: Any, b: Any) -> float:
-    """In standard errors of independent decisions."""
-    a, b = np.asarray(a, np.float64).ravel(), np.asarray(b, np.float64).ravel()
-    return float(abs(np.corrcoef(a, b)[0, 1]) * len(a) ** 0.5)
-
-
-def test_the_four_decisions_of_a_random_block_are_independent() -> None:
-    kept, _ = mask(jax.random.key(2), (256, 64, 4), 0.5)
-    parts = [kept[..., part] for part in range(4)]
-    assert all(correlation(a, b) < 4 for a, b in itertools.combinations(parts, 2))
-    assert all(correlation(part[:-1], part[1:]) < 4 for part in parts)
-
-
-def test_masks_of_two_keys_and_of_two_members_are_independent() -> None:
-    keys = jax.random.split(jax.random.key(3), 2)
-    one, other = (mask(key, (64, 64, 8), 0.7)[0] for key in keys)
-    assert correlation(one, other) < 4
-    together = jax.jit(jax.vmap(lambda key: keep_mask(key, (64, 64, 8), 0.7)[0]), compiler_options=FAST)(keys)
-    np.testing.assert_array_equal(together, jnp.stack([one, other]))
-
-
-@pytest.mark.parametrize("last", [1, 3, 5])
-def test_a_mask_has_the_shape_that_was_asked_for_whatever_its_last_axis(last: int) -> None:
-    kept, _ = mask(jax.random.key(4), (1024, last), 0.5)
-    assert kept.shape == (1024, last)
-    assert kept.dtype == jnp.bool_
-    # Every column is random, the last one of an incomplete block included.
-    np.testing.assert_allclose(kept.mean(axis=0), 0.5, atol=4 * 0.5 / 32)
-    assert all(correlation(kept[:, 0], kept[:, column]) < 4 for column in range(1, last))
-
-
-def test_the_same_key_gives_the_same_mask() -> None:
-    one, again = (mask(jax.random.key(5), (1024, 5), 0.5)[0] for _ in range(2))
-    np.testing.assert_array_equal(one, again)
-
-
-def test_random_words_are_those_of_jax() -> None:
-    # The known answers of the algorithm's authors, and JAX's bits.
-    words = threefry2x32(
-        (jnp.uint32(0x13198A2E), jnp.uint32(0x03707344)), (jnp.uint32(0x243F6A88), jnp.uint32(0x85A308D3))
-    )
-    assert [hex(int(word)) for word in words] == ["0xc4923a9c", "0x483df7a0"]
-    counters = jnp.arange(8, dtype=jnp.uint32)
-    key = tuple(jax.random.key_data(jax.random.key(7)))
-    expected = threefry_2x32(jnp.stack(key), jnp.concatenate([counters, jnp.zeros_like(counters)]))
-    np.testing.assert_array_equal(jnp.concatenate(threefry2x32(key, (counters, jnp.zeros_like(counters)))), expected)
+    found = biased_relu(X, bias, "float32", margins)
+    np.testing.assert_array_equal(found, plain(X, bias))
+    np.testing.assert_array_equal(within(found, margins), jax.nn.relu(X + bias))
+    assert_same(loss(lambda x, b: biased_relu(x, b, "float32", margins)), loss(plain), 1e-5)

@@ -13,12 +13,13 @@ from typing import Any
 
 import flax.linen as nn
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.models.activations import biased_relu, biased_relu_dropout, keep_mask
+from nu_ensembles.models.activations import NO_MARGINS, Margins, biased_relu, biased_relu_dropout, within
 from nu_ensembles.models.builtin import built_in, dtype_name, proportion, whole_number
 from nu_ensembles.models.layers import Returned, as_images, conv, dense, full_dtype, last_layer
+from nu_ensembles.models.masks import keep_mask
 from nu_ensembles.models.model import Model
 
 STEM_CHANNELS = 16
@@ -63,15 +64,16 @@ class FixupBasicBlock(nn.Module):
         full = full_dtype(self.dtype)
         before_first, after_first, before_second, at_end = [FixupBias(full)() for _ in range(4)]
         multiplier = FixupMultiplier(full)()
-        h = biased_relu(x, before_first, self.dtype)
+        strides = (self.stride, self.stride)
+        margins = _margins(x.shape[1:3], strides)
+        h = biased_relu(x, before_first, self.dtype, margins)
         projects = x.shape[-1] != self.channels
         # A block that changes the channel count takes its shortcut after bias and ReLU, the others before.
-        shortcut = h if projects else x
-        strides = (self.stride, self.stride)
+        shortcut = within(h, margins) if projects else x
         # variance_scaling's sd is sqrt(scale / fan_in); Fixup's is He's sqrt(2 / fan_in) times L^(-1/(2m-2)).
         scale = 2.0 * self.n_blocks ** (-1 / (BRANCH_CONVOLUTIONS - 1))
         fixup = nn.initializers.variance_scaling(scale, "fan_in", "normal")
-        h = self._conv(3, strides, kernel_init=fixup)(h)
+        h = self._conv(3, strides, kernel_init=fixup, padding="SAME" if margins == NO_MARGINS else "VALID")(h)
         h = self._between(h, after_first, before_second, deterministic)
         # The multiplier scales the kernel instead of the result: its gradient is then a sum over the kernel.
         h = self._conv(3, (1, 1), kernel_init=nn.initializers.zeros, kernel_scale=multiplier)(h) + at_end
@@ -91,6 +93,17 @@ class FixupBasicBlock(nn.Module):
     @nn.nowrap
     def _conv(self, size: int, strides: tuple[int, int], **options: Any) -> nn.Conv:
         return conv(self.channels, (size, size), strides=strides, use_bias=False, dtype=self.dtype, **options)
+
+
+def _margins(size: tuple[int, ...], strides: tuple[int, int]) -> Margins:
+    """The zeros that a 3×3 convolution of the same size wants around its images, where no kernel of cuDNN's adds them.
+
+    These are the uneven ones: with a stride of two, an image of even height gets a row below and none above.
+    """
+    rows, columns = lax.padtype_to_pads(size, (3, 3), strides, "SAME")
+    if rows[0] == rows[1] and columns[0] == columns[1]:
+        return NO_MARGINS
+    return (int(rows[0]), int(rows[1])), (int(columns[0]), int(columns[1]))
 
 
 class FixupStage(nn.Module):
