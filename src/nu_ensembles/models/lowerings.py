@@ -99,13 +99,20 @@ def patches_input_gradient(geometry: Geometry, w: Array, g: Array, height_and_wi
 def grouped_input_gradient(geometry: Geometry, w: Array, g: Array, height_and_width: tuple[int, int]) -> Array:
     """Gradient of the input by grouped convolutions.
 
+    Without a stride it is a convolution with the kernel turned by half a turn. Written out, turn and exchange of
+    channels are one copy of the kernels; transposing the convolution made them two.
+
     Transposed, a convolution of stride s multiplies zeros between the rows and columns of `g`. Pixels of one phase
     within a stride see every s-th tap only: they are a small convolution of `g` itself, all column phases side by side
     in the channels where that makes groups of equal width.
     """
     k, *size, n_in, n_out = w.shape
     down, right = geometry.strides
-    if (down, right) == (1, 1) or size == [1, 1] or right * n_in != n_out:
+    if (down, right) == (1, 1):
+        turned = jnp.swapaxes(w[:, ::-1, ::-1], 3, 4)
+        rows, columns = ((n - 1 - low, n - 1 - high) for n, (low, high) in zip(size, geometry.padding, strict=True))
+        return grouped(Geometry((1, 1), (rows, columns)), g, turned)
+    if size == [1, 1] or right * n_in != n_out:
         return input_gradient_of(grouped)(geometry, w, g, height_and_width)
     depth, breadth = -(-size[0] // down), -(-size[1] // right)
     missing = [(0, 0), (0, depth * down - size[0]), (0, breadth * right - size[1]), (0, 0), (0, 0)]

@@ -16,7 +16,14 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.models.activations import NO_MARGINS, Margins, biased_relu, biased_relu_dropout, within
+from nu_ensembles.models.activations import (
+    NO_MARGINS,
+    Margins,
+    biased_relu,
+    biased_relu_dropout,
+    members_beside_channels,
+    within,
+)
 from nu_ensembles.models.builtin import built_in, dtype_name, proportion, whole_number
 from nu_ensembles.models.layers import Returned, as_images, conv, dense, full_dtype, last_layer
 from nu_ensembles.models.masks import keep_mask
@@ -139,6 +146,7 @@ class FixupWideResNet(nn.Module):
         stem = conv(STEM_CHANNELS, (3, 3), use_bias=False, dtype=self.dtype, name="conv1")
         # stem(x + bias), taken apart: the bias's gradient then needs no gradient of the images.
         h = (stem(x) + bias * stem(jnp.ones((1, *x.shape[1:]), x.dtype))).astype(self.dtype)
+        h = members_beside_channels(h)
         for stage, stride in enumerate((1, 2, 2)):
             make_block = functools.partial(
                 FixupBasicBlock,
