@@ -308,6 +308,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "methods-digits.md": functools.partial(study, "methods-digits", ("method_table", "scores")),
     "table1.md": functools.partial(study, "table1", ("claims", "scores", "temperature", "members", "unlabeled")),
     "table1-one-seed.md": twelve_cells,
+    "cost.md": functools.partial(study, "cost", ("cost",)),
     "label-ablation.md": functools.partial(study, "label-ablation", ("scores", "unlabeled")),
     "corruption-severities.md": severities,
     "ensemble-size.md": sizes,

@@ -124,7 +124,9 @@ def profile_steps(rehearsal: Rehearsal, n_steps: int, n_traced: int = 16) -> Ste
     options.python_tracer_level = 0
     with tempfile.TemporaryDirectory(prefix="nu-ensembles-trace-") as folder:
         with jax.profiler.trace(folder, profiler_options=options):
+            before = rehearsal.run.step
             rehearsal.advance(n_traced)
+            n_traced = rehearsal.run.step - before
         (path,) = Path(folder).rglob("*.xplane.pb")
         with warnings.catch_warnings():
             # jaxlib defines types on first use in a way that Python 3.12 warns of; as an error that ends the process.

@@ -11,7 +11,8 @@ from jax import Array
 from jax.custom_batching import custom_vmap
 
 BITS_A_BLOCK = 64
-# A decision takes eight random bits where that moves the rate by no more than this share of it, and else sixteen.
+# A decision takes eight random bits where rounding to them changes the rarer outcome's probability by no more than this
+# share, and else sixteen.
 ROUNDING = 0.01
 
 
@@ -22,8 +23,8 @@ def keep_mask(key: Array, shape: tuple[int, ...], keep: float) -> tuple[Array, f
     a fourteenth of a wide ResNet's training step.
     """
     *leading, last = shape
-    bits = 8 if abs(round(keep * 256) / 256 - keep) <= ROUNDING * (1 - keep) else 16
-    threshold = round(keep * 2**bits)
+    bits = 8 if abs(round(keep * 256) / 256 - keep) <= ROUNDING * min(keep, 1 - keep) else 16
+    threshold = max(1, round(keep * 2**bits))
     at_once = BITS_A_BLOCK // bits
     packed = _packed_decisions((*leading, -(-last // at_once)), bits, threshold)(jax.random.key_data(key))
     apart = packed[..., None] >> jnp.arange(at_once, dtype=jnp.uint8) & jnp.uint8(1)

@@ -189,6 +189,8 @@ def wide_resnet(
     """A Fixup wide ResNet, WRN-`depth`-`widen`.
 
     Args:
+      dropout: the share of activations dropped between the two convolutions of a block, rounded to 1/256 where that
+        changes it by at most a hundredth (0.3 is 0.3008), and else to 1/65536.
       shared_dropout: one dropout mask per layer for the whole batch, as the published training did, instead
         of a mask per image.
       dtype: of the convolutions; "auto" is bfloat16 on a GPU and float32 elsewhere. The last layer and the logits are
