@@ -172,14 +172,14 @@ def mc_dropout() -> str:
     return "\n".join([*lines, "", f"{note}`{found['command']}`.", ""])
 
 
-def study(name: str, sections: Sequence[str]) -> str:
+def study(name: str, sections: Sequence[str], says_where_from: bool = True) -> str:
     """The tables of some sections of a study's page."""
     results = Results.read(RESULTS / f"{name}.json")
     lines = []
     for section in filter(None, (SECTIONS[each](results) for each in sections)):
         for table in (block for block in section.blocks if isinstance(block, Table)):
             lines += [f"**{table.caption}**", "", *_markdown(table), ""]
-    return "\n".join([*lines, _origin(results), ""])
+    return "\n".join([*lines, _origin(results), ""] if says_where_from else lines)
 
 
 def severities() -> str:
@@ -306,7 +306,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "mc-dropout.md": mc_dropout,
     "auto-safety-study.md": functools.partial(study, "auto-safety-study", ("auto_safety",)),
     "methods-digits.md": functools.partial(study, "methods-digits", ("method_table", "scores")),
-    "table1.md": functools.partial(study, "table1", ("claims", "scores", "temperature", "members", "unlabeled")),
+    "table1-claims.md": functools.partial(study, "table1", ("claims",), says_where_from=False),
+    "table1.md": functools.partial(study, "table1", ("scores", "temperature", "members", "unlabeled")),
     "table1-one-seed.md": twelve_cells,
     "cost.md": functools.partial(study, "cost", ("cost",)),
     "label-ablation.md": functools.partial(study, "label-ablation", ("scores", "unlabeled")),
