@@ -11,13 +11,7 @@ import numpy as np
 import pytest
 from jax import Array
 
-from nu_ensembles.models.activations import (
-    average_pool,
-    biased_relu,
-    biased_relu_dropout,
-    members_beside_channels,
-    within,
-)
+from nu_ensembles.models.activations import average_pool, biased_relu, biased_relu_dropout, within
 
 SHAPE = (2, 3, 5, 4)
 RNG = np.random.default_rng(0)
@@ -139,15 +133,3 @@ def test_biased_relu_with_margins_is_the_plain_one_with_zeros_around(margins: An
     np.testing.assert_array_equal(found, plain(X, bias))
     np.testing.assert_array_equal(within(found, margins), jax.nn.relu(X + bias))
     assert_same(loss(lambda x, b: biased_relu(x, b, "float32", margins)), loss(plain), 1e-5)
-
-
-def test_another_layout_in_memory_changes_no_value_and_no_gradient() -> None:
-    def gradient(function: Callable[[Array], Array], x: Array) -> Any:
-        members = jax.vmap(lambda x: function(jnp.sin(x)))
-        return jax.jit(jax.value_and_grad(lambda x: jnp.sum(members(x) * jnp.stack([G, 2 * G]))))(x)
-
-    x = jnp.stack([X, -X])
-    assert_same(gradient(members_beside_channels, x), gradient(lambda x: x, x))
-    np.testing.assert_array_equal(members_beside_channels(X), X)
-    twice = jax.vmap(jax.vmap(members_beside_channels))(x)
-    np.testing.assert_array_equal(twice, x)

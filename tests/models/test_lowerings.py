@@ -339,3 +339,17 @@ def test_a_users_linen_network_trains_through_the_hook() -> None:
     )
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4), found, expected)
     assert (N_MEMBERS, 1) in group_counts(gradients_with(conv_general_dilated), params)
+
+
+def test_another_layout_in_memory_changes_no_value_and_no_gradient() -> None:
+    x, weights = random(N_MEMBERS, N_IMAGES, 3, 4, 5), random(N_MEMBERS, N_IMAGES, 3, 4, 5, seed=1)
+
+    def value_and_gradient(function: Callable[[Array], Array]) -> Any:
+        members = jax.vmap(lambda x: function(jnp.sin(x)))
+        return quickly(jax.value_and_grad(lambda x: jnp.sum(members(x) * weights)))(x)
+
+    found, expected = (value_and_gradient(each) for each in (lowerings.members_beside_channels, lambda x: x))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6), found, expected)
+    np.testing.assert_array_equal(lowerings.members_beside_channels(x[0]), x[0])
+    twice = jax.vmap(jax.vmap(lowerings.members_beside_channels))(jnp.stack([x, -x]))
+    np.testing.assert_array_equal(twice, jnp.stack([x, -x]))

@@ -11,7 +11,6 @@ import functools
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.custom_batching import custom_vmap
 
 # What to add around an image: `((above, below), (left, right))`.
 Margins = tuple[tuple[int, int], tuple[int, int]]
@@ -90,32 +89,6 @@ def _biased_relu_dropout_backward(
 
 
 biased_relu_dropout.defvjp(_biased_relu_dropout_forward, _biased_relu_dropout_backward)
-
-
-@custom_vmap
-def _beside(x: Array) -> Array:
-    return x
-
-
-@_beside.def_vmap
-def _beside_members(n_members: int, _: list[bool], x: Array) -> tuple[Array, bool]:
-    beside = jnp.moveaxis(x, 0, -2)
-    # Members and channels as one axis, so that no other layout is left to the compiler.
-    together = jax.lax.optimization_barrier(beside.reshape(*beside.shape[:-2], -1))
-    return jnp.moveaxis(together.reshape(beside.shape), -2, 0), True
-
-
-@jax.custom_vjp
-def members_beside_channels(x: Array) -> Array:
-    """`x` itself; under a vmap over members, in memory with the members next to the channels.
-
-    What grouped convolutions read and write lies like this, what matrix products write lies member after member. One
-    copy at the border is cheaper than reading across the layout wherever the values are used.
-    """
-    return _beside(x)
-
-
-members_beside_channels.defvjp(lambda x: (_beside(x), None), lambda _, g: (g,))
 
 
 def average_pool(x: Array) -> Array:

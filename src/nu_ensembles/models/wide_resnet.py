@@ -16,16 +16,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.models.activations import (
-    NO_MARGINS,
-    Margins,
-    biased_relu,
-    biased_relu_dropout,
-    members_beside_channels,
-    within,
-)
+from nu_ensembles.models.activations import NO_MARGINS, Margins, biased_relu, biased_relu_dropout, within
 from nu_ensembles.models.builtin import built_in, dtype_name, proportion, whole_number
 from nu_ensembles.models.layers import Returned, as_images, conv, dense, full_dtype, last_layer
+from nu_ensembles.models.lowerings import members_beside_channels
 from nu_ensembles.models.masks import keep_mask
 from nu_ensembles.models.model import Model
 
