@@ -133,8 +133,8 @@ def advice(backend: str) -> list[str]:
         ]
         if _huge_pages_for_the_asking():
             found.append(
-                "Started with GLIBC_TUNABLES=glibc.malloc.hugetlb=1, wide ResNets train up to a fifth faster here: they "
-                "then get their memory in huge pages."
+                "GLIBC_TUNABLES=glibc.malloc.hugetlb=1, set before the start, gives huge pages to training; on two cores "
+                "it took a fifth off a wide ResNet's steps."
             )
         return found
     return [
