@@ -33,7 +33,6 @@ import torch_members
 from floor import Rates, floor, measured_rates
 from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.engine.augmentation import FlipAndCrop
-from nu_ensembles.engine.loops import STEPS_A_ROUND
 from nu_ensembles.engine.rehearsal import Rehearsal
 from recording import Recording
 
@@ -49,7 +48,7 @@ ON_CPU: dict[str, tuple[str, dict[str, Any]]] = {
     "LeNet, float32": ("lenet", {}),
     "WRN-16-1, float32": ("wrn-16-1", {}),
 }
-Advance = Callable[[int], None]
+Advance = Callable[[int], object]
 
 
 def with_threads(advance: Advance, threads: int) -> Advance:
@@ -60,8 +59,9 @@ def with_threads(advance: Advance, threads: int) -> Advance:
     return run
 
 
-def torch_sides(name: str, n_members: int, device: str) -> dict[str, Callable[[], Advance]]:
-    """Ways of PyTorch, as functions that set them up."""
+def torch_sides(name: str, n_members: int) -> dict[str, Callable[[], Advance]]:
+    """Ways of PyTorch on this machine, as functions that set them up."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     convolutional = name != "mlp_large"
     part = functools.partial
     if device == "cpu":
@@ -113,19 +113,12 @@ def set_up(label: str, name: str, options: dict[str, Any], n_members: int) -> tu
     if label != "ours":
         torch.set_float32_matmul_precision("high")  # TF32, as ours
         torch.backends.cudnn.benchmark = True
-        return torch_sides(name, n_members, "cuda" if torch.cuda.is_available() else "cpu")[label](), 1, {}
+        return torch_sides(name, n_members)[label](), 1, {}
     model = nu.models.build(name, 10, **options)
     rehearsal = Rehearsal(model, IMAGES, nu.methods.Nu(0.01), n_members, Settings(augment=FlipAndCrop()))
 
-    def ours(n_steps: int) -> None:
-        rehearsal.run.advance(rehearsal.run.step + n_steps)
-        jax.block_until_ready(rehearsal.run.state)
-
-    # On a GPU ours does several steps a round; a part of a round would be timed as a whole one. The rehearsal begins at
-    # the start of one.
-    at_once = STEPS_A_ROUND if jax.default_backend() != "cpu" else 1
     about = {"plan": rehearsal.plan.name, "compile_s": rehearsal.compile_s, "n_groups": rehearsal.n_groups}
-    return ours, at_once, about
+    return rehearsal.advance, rehearsal.steps_at_once, about
 
 
 def serve(connection: Connection, seconds: float, *side: Any) -> None:
@@ -185,7 +178,7 @@ def compare(
     """Medians of all sides, in milliseconds a step of all members; reasons for those that are missing."""
     sides = {"ours": Side(seconds, "ours", name, options, n_members)}
     missing: dict[str, str] = {}
-    for label in torch_sides(name, n_members, "cuda" if torch.cuda.is_available() else "cpu"):
+    for label in torch_sides(name, n_members):
         if time.perf_counter() > until:
             missing[label] = "no time left for it in this run"
             continue

@@ -59,13 +59,17 @@ class Rehearsal:
         self.advance(1)
         self.compile_s = time.perf_counter() - start
 
+    @property
+    def steps_at_once(self) -> int:
+        """Steps of a round; one where steps do not go in rounds."""
+        return 1 if jax.default_backend() == "cpu" else STEPS_A_ROUND
+
     def advance(self, n_steps: int) -> float:
         """Trains on, by whole rounds on a GPU; the milliseconds that a step of all members took.
 
         A part of a round takes as long as a whole one, so timing it would make steps look slower than they are.
         """
-        at_once = 1 if jax.default_backend() == "cpu" else STEPS_A_ROUND
-        n_steps = -(-n_steps // at_once) * at_once
+        n_steps = -(-n_steps // self.steps_at_once) * self.steps_at_once
         start = time.perf_counter()
         self.run.advance(self.run.step + n_steps)
         jax.block_until_ready(self.run.state)
