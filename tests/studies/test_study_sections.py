@@ -6,10 +6,11 @@ import pytest
 from nu_ensembles.estimator import NuEnsembleClassifier
 from nu_ensembles.metrics import evaluate
 from nu_ensembles.report.page import Table, render_page
+from nu_ensembles.report.study_curves import size_curves
 from nu_ensembles.report.study_maps import number_map
 from nu_ensembles.report.study_page import study_page
 from nu_ensembles.report.study_tables import claims_section, members_section, scores_section
-from nu_ensembles.studies import auto_safety
+from nu_ensembles.studies import auto_safety, training_size
 from nu_ensembles.studies.ensemble_size import plateau
 from nu_ensembles.studies.folder import Record
 from nu_ensembles.studies.measuring import fit_on_unlabeled, reliability
@@ -128,6 +129,30 @@ def test_rows_that_were_not_trained_are_left_out_of_the_scores():
     for table in scores_section(half).blocks:
         assert isinstance(table, Table)
         assert [row[0].text for row in table.rows] == ["CIFAR-10, MLP: standard"]
+
+
+def trained_at(results: Results, *sizes: int) -> Results:
+    """The same study with only the cells of some numbers of labels."""
+    records = {cell: record for cell, record in results.records.items() if cell.n_train in sizes}
+    return Results(results.study, results.options, results.rows, records, ABOUT)
+
+
+def test_claims_are_made_only_of_places_where_something_was_trained():
+    claims = training_size.claims(trained_at(made_up("training-size"), 25, 100))
+    sizes = {claim.place[1] for claim in claims}
+    assert sizes == {25, 100}
+    assert [claim.text for claim in claims if "shrinks" in claim.text] == ["gain shrinks from n = 25 to 100"] * 2
+
+
+def test_a_gain_cannot_shrink_over_one_size():
+    claims = training_size.claims(trained_at(made_up("training-size"), 25))
+    assert claims
+    assert not any("shrinks" in claim.text for claim in claims)
+
+
+def test_one_size_makes_no_curve():
+    assert size_curves(trained_at(made_up("training-size"), 25)) is None
+    assert size_curves(trained_at(made_up("training-size"), 25, 400)) is not None
 
 
 def test_a_map_colours_only_what_the_seeds_settle():

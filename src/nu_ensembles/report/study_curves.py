@@ -73,12 +73,15 @@ def curves_section(
     *,
     log: bool = False,
 ) -> Section | None:
-    """A gallery for each group, a picture for each metric; a group gives the series of a metric."""
+    """A gallery for each group, a picture for each metric; a group gives the series of a metric.
+
+    A group with a single position along the curve has nothing to show; its scores stand in the tables.
+    """
     galleries = []
     for name, series_of in groups:
         pictures = []
         for key in metrics:
-            series = [each for each in series_of(key) if np.isfinite(each.values).any()]
+            series = [each for each in series_of(key) if _n_positions(each) > 1]
             if series:
                 metric = BY_KEY[key]
                 alt = "; ".join(f"{s.label}: {_in_words(s, metric)}" for s in series)
@@ -86,6 +89,11 @@ def curves_section(
         if pictures:
             galleries.append(Gallery(pictures, title=name))
     return Section(title, [Paragraph(text), *galleries]) if galleries else None
+
+
+def _n_positions(series: Series) -> int:
+    """At how many positions there is anything to draw."""
+    return int(np.isfinite(series.values).any(axis=1).sum())
 
 
 def _in_words(series: Series, metric: Metric) -> str:

@@ -91,7 +91,9 @@ def claims_against(
         rows = results.find(reference, place), results.find(method, place)
         if rows[0] is None or rows[1] is None:
             continue
-        found += [_claim(results, rows[0], rows[1], metric) for metric in metrics]
+        claims = [_claim(results, rows[0], rows[1], metric) for metric in metrics]
+        # Of a place where no seed has been trained with both, nothing can be said, not even that it is not settled.
+        found += [claim for claim in claims if not math.isnan(claim.measured.mean)]
     return found
 
 

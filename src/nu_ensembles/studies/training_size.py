@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from nu_ensembles.studies.claims import Claim, claims_against, lowering_verdict
 from nu_ensembles.studies.comparison import Interval, student_interval
 from nu_ensembles.studies.options import StudyOptions
@@ -37,25 +39,37 @@ def claims(results: Results) -> list[Claim]:
 
 
 def shrinking_gains(results: Results) -> list[Claim]:
-    """The gain in ECE at the smallest size less that at the largest, for every data set, network and protocol."""
+    """The gain in ECE at the smallest size less that at the largest, for every data set, network and protocol.
+
+    Largest: of those that were trained on a seed that the smallest was trained on, too.
+    """
     found = []
     for dataset, model, protocol in dict.fromkeys((r.dataset, r.model, r.protocol) for r in results.rows):
-        ends = [n for d, n, m, p in results.places() if (d, m, p) == (dataset, model, protocol)]
-        gains = []
-        for n in (min(ends), max(ends)):
-            place = dataset, n, model, protocol
-            standard, nu = results.find("standard", place), results.find("nu", place)
-            if standard is not None and nu is not None:
-                gains.append(results.values(standard, "ece") - results.values(nu, "ece"))
-        if len(gains) == 2 and min(ends) < max(ends):
-            change = gains[1] - gains[0]
-            change = change[change == change]
-            if len(change):
-                measured: Interval = student_interval(change)
-                text = f"gain shrinks from n = {min(ends)} to {max(ends)}"
-                place = dataset, max(ends), model, protocol
-                found.append(Claim(place, text, "ece", None, measured, lowering_verdict(measured, None)))
+        gains = {
+            n: gain
+            for d, n, m, p in results.places()
+            if (d, m, p) == (dataset, model, protocol) and (gain := _gain(results, (d, n, m, p))) is not None
+        }
+        if not gains:
+            continue
+        smallest = min(gains)
+        changes = {n: gain - gains[smallest] for n, gain in gains.items() if n > smallest}
+        trained = {n: change[~np.isnan(change)] for n, change in changes.items() if not np.isnan(change).all()}
+        if trained:
+            largest = max(trained)
+            measured: Interval = student_interval(trained[largest])
+            text = f"gain shrinks from n = {smallest} to {largest}"
+            place = dataset, largest, model, protocol
+            found.append(Claim(place, text, "ece", None, measured, lowering_verdict(measured, None)))
     return found
+
+
+def _gain(results: Results, place: tuple[str, int, str, str]) -> np.ndarray | None:
+    """By how much nu's ECE is lower, seed by seed."""
+    standard, nu = results.find("standard", place), results.find("nu", place)
+    if standard is None or nu is None:
+        return None
+    return results.values(standard, "ece") - results.values(nu, "ece")
 
 
 TRAINING_SIZE = Study(
