@@ -104,13 +104,19 @@ def scaling() -> str:
     """Step time and memory against members, unlabelled rows, batch and devices."""
 
     def lines(found: Found) -> list[str]:
-        rows = []
+        rows, most_before, own_peak = [], 0, []
+        for row in found["rows"]:
+            # The allocator's peak never falls: one that did not rise is that of an earlier case.
+            own_peak.append((row.get("peak_bytes") or 0) > most_before)
+            most_before = max(most_before, row.get("peak_bytes") or 0)
         for part, what in PARTS.items():
-            for row in (row for row in found["rows"] if row["part"] == part):
+            of_part = [(row, own) for row, own in zip(found["rows"], own_peak, strict=True) if row["part"] == part]
+            for row, own in of_part:
                 ms = f"{row['ms']:.3f}" if "ms" in row else ""
                 peak = row.get("peak_bytes")
                 kept = row.get("bytes_kept_on_device")  # where the device reports no peak
-                memory = f"{peak / 1e6:.0f}" if peak else f"{kept / 1e6:.1f} kept" if kept else ""
+                memory = f"{'' if own else 'at most '}{peak / 1e6:.0f}" if peak else ""
+                memory = memory or (f"{kept / 1e6:.1f} kept" if kept else "")
                 notes = row["plan"]
                 if "collectives" in row:
                     notes += f", {row['devices_used']} used, {row['collectives']} exchanges"

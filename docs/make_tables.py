@@ -16,16 +16,20 @@ from nu_ensembles.report.page import Table
 from nu_ensembles.report.study_page import SECTIONS
 from nu_ensembles.report.study_tables import place_name, row_name
 from nu_ensembles.studies import published
+from nu_ensembles.studies.beta_sensitivity import BETAS, landscape
 from nu_ensembles.studies.comparison import student_interval
 from nu_ensembles.studies.demo_result import SETTING_PICKED, DemoResult
 from nu_ensembles.studies.demo_table import markdown_table
 from nu_ensembles.studies.ensemble_size import TOLERANCE, by_size, plateau
 from nu_ensembles.studies.results import Results
 from nu_ensembles.studies.shift import SEVERITIES, by_severity
+from nu_ensembles.studies.study import Row
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
 README = HERE.parent / "README.md"
+# Commands that are worth reading below a table.
+MOST_COMMANDS = 3
 # What stands between the marks of a name in the README is written here.
 MARKS = ("<!-- {} table: made by docs/make_tables.py -->", "<!-- end of {} table -->")
 
@@ -213,6 +217,71 @@ def sizes() -> str:
     return "\n".join([*lines, "", _origin(results), ""])
 
 
+def training_sizes() -> str:
+    """ECE, accuracy and the fit on the random labels, by the number of labels."""
+    results = Results.read(RESULTS / "training-size.json")
+    sizes = sorted({row.n_train for row in results.rows})
+    heads = " | ".join(f"{n:,} labels" for n in sizes)
+    lines = [f"| ECE (accuracy %) | {heads} |", f"|---|{'---|' * len(sizes)}"]
+    fits = []
+    for row in (row for row in results.rows if row.n_train == sizes[0]):
+        if row.method == "nu" and row.protocol == "matched":
+            continue
+        at = [results.find(row.method, (row.dataset, n, row.model, row.protocol)) for n in sizes]
+        trained = [each is not None and not np.isnan(results.values(each, "ece")).all() for each in at]
+        if sum(trained) < 2:
+            continue
+        cells = [_score_of_size(results, each) if there else "–" for each, there in zip(at, trained, strict=True)]
+        protocol = ", ν's epochs" if row.protocol == "matched" else ""
+        lines.append(f"| {row_name(row)}{protocol} | {' | '.join(cells)} |")
+        if row.method == "nu":
+            shares = [_fit_on_random(results, each) if there else "–" for each, there in zip(at, trained, strict=True)]
+            fits.append(f"| {row_name(row)} | {' | '.join(shares)} |")
+    lines += [
+        "",
+        "Mean ± 95 % interval where there are three seeds or more; in square brackets the seeds if fewer than 5.",
+    ]
+    lines += ["", f"| random labels that members fit, % | {heads} |", f"|---|{'---|' * len(sizes)}", *fits]
+    return "\n".join([*lines, "", _origin(results), ""])
+
+
+def _score_of_size(results: Results, row: Row | None) -> str:
+    assert row is not None
+    ece, accuracy = results.mean(row, "ece"), results.mean(row, "accuracy")
+    n_seeds = int((~np.isnan(results.values(row, "ece"))).sum())
+    text = ece.text(3) if n_seeds > 2 else f"{ece.mean:.3f}"
+    return f"{text} ({100 * accuracy.mean:.1f})" + (f" [{n_seeds}]" if n_seeds < 5 else "")
+
+
+def _fit_on_random(results: Results, row: Row | None) -> str:
+    assert row is not None
+    shares = [found["accuracy_on_random_labels"] for found in results.extras(row, "unlabeled") if found]
+    return f"{100 * np.mean(shares):.1f}"
+
+
+def betas() -> str:
+    """NLL and accuracy over beta at some lengths."""
+    results = Results.read(RESULTS / "beta-sensitivity.json")
+    shown = (10, 20, 50, 100, 200, 260)
+    lines = []
+    for place in results.places():
+        nll, accuracy = (landscape(results, place, metric) for metric in ("nll", "accuracy"))
+        trained = ~np.isnan(nll.means).all(axis=1)
+        if trained.sum() < len(BETAS) // 2:
+            continue
+        lines += [
+            f"| {place_name(place)}: β | {' | '.join(f'{n} epochs' for n in shown)} |",
+            f"|---|{'---|' * len(shown)}",
+        ]
+        columns = [nll.lengths.index(n) for n in shown]
+        for i in np.flatnonzero(trained):
+            cells = [f"{nll.means[i, j]:.2f} ({100 * accuracy.means[i, j]:.1f})" for j in columns]
+            lines.append(f"| {nll.betas[i]:g} | {' | '.join(cells)} |")
+        seeds = "one seed" if nll.n_seeds == 1 else f"mean over {nll.n_seeds} seeds"
+        lines += ["", f"NLL (accuracy %), {seeds}.", ""]
+    return "\n".join([*lines, _origin(results), ""])
+
+
 def resnet_seeds() -> str:
     """The published rows of the ResNet on CIFAR-10, seed by seed."""
     results = Results.read(RESULTS / "table1.json")
@@ -249,8 +318,11 @@ def _origin(results: Results) -> str:
     missing = len(results.missing())
     left = f"{missing} of {missing + len(results.records)} cells have not been trained yet. " if missing else ""
     device, jax = results.about["environment"]["device"], results.about["environment"]["versions"]["jax"]
-    commands = ", ".join(f"`{command}`" for command in dict.fromkeys(results.about["commands"]))
-    return f"{left}By {commands} on {device}, jax {jax}."
+    commands = list(dict.fromkeys(results.about["commands"]))
+    by = ", ".join(f"`{command}`" for command in commands)
+    if len(commands) > MOST_COMMANDS:
+        by = f"{len(commands)} runs of `nu-ensembles study {results.study.name}`, whose commands stand in `results/`,"
+    return f"{left}By {by} on {device}, jax {jax}."
 
 
 def _markdown(table: Table) -> list[str]:
@@ -332,6 +404,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "label-ablation.md": functools.partial(study, "label-ablation", ("scores", "unlabeled")),
     "corruption-severities.md": severities,
     "ensemble-size.md": sizes,
+    "training-size.md": training_sizes,
+    "beta-sensitivity.md": betas,
 }
 
 

@@ -11,6 +11,7 @@ from nu_ensembles.report.study_maps import number_map
 from nu_ensembles.report.study_page import study_page
 from nu_ensembles.report.study_tables import claims_section, members_section, scores_section
 from nu_ensembles.studies import auto_safety, training_size
+from nu_ensembles.studies.beta_sensitivity import landscape
 from nu_ensembles.studies.ensemble_size import plateau
 from nu_ensembles.studies.folder import Record
 from nu_ensembles.studies.measuring import fit_on_unlabeled, reliability
@@ -153,6 +154,20 @@ def test_a_gain_cannot_shrink_over_one_size():
 def test_one_size_makes_no_curve():
     assert size_curves(trained_at(made_up("training-size"), 25)) is None
     assert size_curves(trained_at(made_up("training-size"), 25, 400)) is not None
+
+
+def test_a_map_of_betas_takes_the_seeds_that_all_of_them_have():
+    results = made_up("beta-sensitivity")
+    (place,) = results.places()
+    whole = landscape(results, place, "nll")
+    assert (whole.n_seeds, whole.betas[0]) == (2, 0.0)
+    fewer = {c: r for c, r in results.records.items() if c.seed == 0 or ("beta", 0.01) not in c.options}
+    found = landscape(Results(results.study, results.options, results.rows, fewer, ABOUT), place, "nll")
+    assert found.n_seeds == 1
+    without = {c: r for c, r in results.records.items() if ("beta", 0.01) not in c.options}
+    found = landscape(Results(results.study, results.options, results.rows, without, ABOUT), place, "nll")
+    assert found.n_seeds == 2
+    assert np.isnan(found.means).all(axis=1).tolist() == [beta == 0.01 for beta in found.betas]
 
 
 def test_a_map_colours_only_what_the_seeds_settle():

@@ -12,8 +12,8 @@ from nu_ensembles.report.heatmap import ON_DARK, ON_LIGHT
 from nu_ensembles.report.page import Cell, Column, Gallery, Paragraph, Picture, Section, Table
 from nu_ensembles.report.study_tables import BY_KEY, place_name
 from nu_ensembles.report.svg import new_axes
+from nu_ensembles.studies.beta_sensitivity import landscape
 from nu_ensembles.studies.results import Results
-from nu_ensembles.studies.study import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,20 +63,14 @@ def number_map(
     return ax
 
 
-def _beta_grid(results: Results, place: tuple[str, int, str, str]) -> tuple[list[float], list[int], dict[tuple, Row]]:
-    at = {(row.setting("beta"), row.setting("epochs")): row for row in results.rows if row.place == place}
-    return sorted({beta for beta, _ in at}), sorted({epochs for _, epochs in at}), at
-
-
 def beta_maps(results: Results) -> Section | None:
     """NLL, ECE and accuracy over beta and epochs, means over seeds."""
     galleries = []
     for place in results.places():
-        betas, lengths, at = _beta_grid(results, place)
         pictures = []
         for key in MAPPED:
-            metric = BY_KEY[key]
-            values = np.array([[results.mean(at[b, e], key).mean * metric.scale for e in lengths] for b in betas])
+            metric, found = BY_KEY[key], landscape(results, place, key)
+            betas, lengths, values = found.betas, found.lengths, found.means * metric.scale
             if np.isnan(values).all():
                 continue
             names = ["0" if beta == 0 else f"{beta:g}" for beta in betas]
@@ -84,10 +78,14 @@ def beta_maps(results: Results) -> Section | None:
             ax.set(xlabel="epochs", ylabel="β")
             best = np.unravel_index(np.nanargmin(-values if key == "accuracy" else values), values.shape)
             alt = f"{metric.title} over β and epochs; best at β = {betas[best[0]]:g} after {lengths[best[1]]} epochs."
-            pictures.append(Picture(ax, f"{metric.title}, mean over seeds", alt))
+            seeds = "one seed" if found.n_seeds == 1 else f"mean over {found.n_seeds} seeds"
+            pictures.append(Picture(ax, f"{metric.title}, {seeds}", alt))
         if pictures:
             galleries.append(Gallery(pictures, title=place_name(place), wide=True))
-    text = "β = 0 is the standard ensemble. Every row of a map is one training, measured on its way."
+    text = (
+        "β = 0 is the standard ensemble. Every row of a map is one training, measured on its way; seeds on which some "
+        "β of the map is missing are left out."
+    )
     return Section("Every score over β and epochs", [Paragraph(text), *galleries]) if galleries else None
 
 
@@ -104,9 +102,9 @@ def beta_ranges(results: Results) -> Section | None:
     ]
     lines = []
     for place in results.places():
-        betas, lengths, at = _beta_grid(results, place)
-        for epochs in lengths:
-            nll = np.array([results.mean(at[beta, epochs], "nll").mean for beta in betas])
+        found = landscape(results, place, "nll")
+        betas = found.betas
+        for epochs, nll in zip(found.lengths, found.means.T, strict=True):
             if np.isnan(nll).all():
                 continue
             best = int(np.nanargmin(nll))

@@ -6,12 +6,20 @@ The paper says that beta is easy to tune. Measured on every seed: all metrics of
 
 from __future__ import annotations
 
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from nu_ensembles.studies import published
 from nu_ensembles.studies.data import data_set
 from nu_ensembles.studies.options import StudyOptions
 from nu_ensembles.studies.protocols import FINE_BETAS, epochs_grid, fixed_row
 from nu_ensembles.studies.published import Setting
 from nu_ensembles.studies.study import Row, Study
+
+if TYPE_CHECKING:
+    from nu_ensembles.studies.results import Results
 
 BETAS = tuple(sorted({0.0, *FINE_BETAS, *published.BETAS, 0.3}))
 
@@ -34,6 +42,32 @@ def _row(options: StudyOptions, dataset: str, n: int, model: str, beta: float, s
     title = f"β = {beta:g}, {setting.epochs} epochs" if beta else f"standard, {setting.epochs} epochs"
     settings = (("beta", beta), ("epochs", setting.epochs))
     return fixed_row(options, dataset, n, model, method, chosen, title=title, settings=settings)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Landscape:
+    """A score over beta and epochs: means `[beta, epochs]` over the seeds on which all betas that are there trained.
+
+    A beta with more seeds than another is not compared by them: seeds differ by more than neighbouring betas do.
+    """
+
+    betas: list[float]
+    lengths: list[int]
+    means: np.ndarray
+    n_seeds: int
+
+
+def landscape(results: Results, place: tuple[str, int, str, str], metric: str) -> Landscape:
+    """The landscape of a place; all nan where nothing was trained."""
+    at = {(row.setting("beta"), row.setting("epochs")): row for row in results.rows if row.place == place}
+    betas, lengths = (sorted({key[i] for key in at}) for i in range(2))
+    values = np.array([[results.values(at[beta, epochs], metric) for epochs in lengths] for beta in betas])
+    trained = ~np.isnan(values).any(axis=1)
+    shared = trained[trained.any(axis=1)].all(axis=0)
+    means = np.full(values.shape[:2], np.nan)
+    if shared.any():
+        means = values[:, :, shared].mean(axis=2)
+    return Landscape(betas, lengths, means, int(shared.sum()))
 
 
 BETA_SENSITIVITY = Study(
