@@ -282,6 +282,39 @@ def betas() -> str:
     return "\n".join([*lines, _origin(results), ""])
 
 
+def when() -> str:
+    """What nu gains on the digits, by the numbers of labelled and unlabelled rows."""
+    results = Results.read(RESULTS / "when-digits.json")
+    labelled = sorted({row.n_train for row in results.rows})
+    unlabelled = sorted({row.setting("m") for row in results.rows if row.method == "nu"})
+    heads = [f"{metric}, {m} unlabelled" for metric in ("NLL", "ECE") for m in unlabelled]
+    lines = [f"| labels | {' | '.join(heads)} |", f"|---|{'---|' * len(heads)}"]
+    for n in labelled:
+        place = "digits", n, "mlp", "matched"
+        standard = results.find("standard", place)
+        changes = [
+            results.difference(results.find("nu", place, m=m), standard, metric)
+            for metric in ("nll", "ece")
+            for m in unlabelled
+        ]
+        lines.append(f"| {n} | {' | '.join(f'{c.mean:+.3f} ± {c.half_width:.3f}' for c in changes)} |")
+    return "\n".join([*lines, "", f"ν minus standard, ten splits, 95 % intervals. {_origin(results)}", ""])
+
+
+def unlabelled_sizes() -> str:
+    """Scores on the digits by the number of unlabelled rows, at fixed steps and at fixed visits."""
+    results = Results.read(RESULTS / "unlabelled-size-digits.json")
+    lines = ["| unlabelled rows | visits of each | Accuracy % | NLL | ECE |", "|---|---|---|---|---|"]
+    for row in results.rows:
+        scores = [results.mean(row, "accuracy").text(1, 100), results.mean(row, "nll").text(3)]
+        scores.append(results.mean(row, "ece").text(3))
+        ways = {"fixed steps": "fewer, the more there are", "fixed visits": "as many, whatever their number"}
+        if row.method == "nu" or row.protocol == "fixed steps":
+            visits = "none: standard" if row.method != "nu" else ways[row.protocol]
+            lines.append(f"| {row.setting('m')} | {visits} | {' | '.join(scores)} |")
+    return "\n".join([*lines, "", f"Ten splits, 95 % intervals. {_origin(results)}", ""])
+
+
 def resnet_seeds() -> str:
     """The published rows of the ResNet on CIFAR-10, seed by seed."""
     results = Results.read(RESULTS / "table1.json")
@@ -406,6 +439,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "ensemble-size.md": sizes,
     "training-size.md": training_sizes,
     "beta-sensitivity.md": betas,
+    "when-digits.md": when,
+    "unlabelled-size-digits.md": unlabelled_sizes,
 }
 
 
