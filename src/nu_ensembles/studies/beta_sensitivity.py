@@ -62,12 +62,12 @@ def landscape(results: Results, place: tuple[str, int, str, str], metric: str) -
     at = {(row.setting("beta"), row.setting("epochs")): row for row in results.rows if row.place == place}
     betas, lengths = (sorted({key[i] for key in at}) for i in range(2))
     values = np.array([[results.values(at[beta, epochs], metric) for epochs in lengths] for beta in betas])
-    trained = ~np.isnan(values).any(axis=1)
-    shared = trained[trained.any(axis=1)].all(axis=0)
+    trained = np.all(~np.isnan(values), axis=1)  # [beta, seed]
+    shared = np.all(trained[np.any(trained, axis=1)], axis=0)
     means = np.full(values.shape[:2], np.nan)
-    if shared.any():
+    if np.any(shared):
         means = values[:, :, shared].mean(axis=2)
-    return Landscape(betas, lengths, means, int(shared.sum()))
+    return Landscape(betas, lengths, means, int(np.sum(shared)))
 
 
 BETA_SENSITIVITY = Study(
