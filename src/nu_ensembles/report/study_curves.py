@@ -118,7 +118,7 @@ def size_curves(results: Results) -> Section | None:
 
         name = place_name((dataset, sizes[0], model, protocol)).split(", n =")[0]
         groups.append((f"{name} ({protocol})", series_of))
-    text = "Lines are means over seeds, bands 95 % intervals (none where there is one seed); only what was trained is drawn."
+    text = "Lines are means over seeds, bands 95 % intervals (none for one seed); only what was trained is drawn."
     return curves_section("Against the number of labels", text, groups, "labelled rows", log=True)
 
 
