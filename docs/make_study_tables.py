@@ -1,0 +1,239 @@
+"""Writes the studies' tables of the documentation from the files under results/.
+
+python docs/make_study_tables.py
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from nu_ensembles.report.page import Table
+from nu_ensembles.report.study_page import SECTIONS
+from nu_ensembles.report.study_tables import place_name, row_name
+from nu_ensembles.studies.beta_sensitivity import BETAS, landscape
+from nu_ensembles.studies.comparison import student_interval
+from nu_ensembles.studies.ensemble_size import TOLERANCE, by_size, plateau
+from nu_ensembles.studies.results import Results
+from nu_ensembles.studies.shift import SEVERITIES, by_severity
+from nu_ensembles.studies.study import Row
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "results"
+# Commands that are worth reading below a table.
+MOST_COMMANDS = 3
+
+
+def study(name: str, sections: Sequence[str], says_where_from: bool = True) -> str:
+    """The tables of some sections of a study's page."""
+    results = Results.read(RESULTS / f"{name}.json")
+    lines = []
+    for section in filter(None, (SECTIONS[each](results) for each in sections)):
+        for table in (block for block in section.blocks if isinstance(block, Table)):
+            lines += [f"**{table.caption}**", "", *_markdown(table), ""]
+    return "\n".join([*lines, _origin(results), ""] if says_where_from else lines)
+
+
+def severities() -> str:
+    """ECE under corruptions, by severity."""
+    results = Results.read(RESULTS / "corruptions.json")
+    lines = ["| ECE | clean | " + " | ".join(f"severity {severity}" for severity in SEVERITIES[1:]) + " |"]
+    lines.append("|---|" + "---|" * len(SEVERITIES))
+    for row in results.rows:
+        values = by_severity(results, row, "ece")
+        if np.isnan(values).all() or (row.method == "nu" and row.protocol == "matched"):
+            continue  # nu's epochs are the same under both protocols
+        cells = [student_interval(seeds[~np.isnan(seeds)]).text(3) for seeds in values]
+        protocol = ", ν's epochs" if row.protocol == "matched" else ""
+        lines.append(f"| {row_name(row)}{protocol} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", _origin(results), ""])
+
+
+def sizes() -> str:
+    """ECE of the first members of an ensemble."""
+    results = Results.read(RESULTS / "ensemble-size.json")
+    shown = (1, 2, 4, 6, 8, 10, 12, 16, 20)
+    lines = ["| ECE of so many members | " + " | ".join(map(str, shown)) + " | within .002 of 20 from |"]
+    lines.append("|---|" + "---|" * (len(shown) + 1))
+    for row in results.rows:
+        values = by_size(results, row, "ece")
+        if not values.size or (row.method == "nu" and row.protocol == "matched"):
+            continue
+        cells = [f"{np.nanmean(values[size - 1]):.3f}" for size in shown]
+        protocol = ", ν's epochs" if row.protocol == "matched" else ""
+        lines.append(f"| {row_name(row)}{protocol} | {' | '.join(cells)} | {plateau(values, TOLERANCE['ece'])} |")
+    return "\n".join([*lines, "", _origin(results), ""])
+
+
+def training_sizes() -> str:
+    """ECE, accuracy and the fit on the random labels, by the number of labels."""
+    results = Results.read(RESULTS / "training-size.json")
+    sizes = sorted({row.n_train for row in results.rows})
+    heads = " | ".join(f"{n:,} labels" for n in sizes)
+    lines = [f"| ECE (accuracy %) | {heads} |", f"|---|{'---|' * len(sizes)}"]
+    fits = []
+    for row in (row for row in results.rows if row.n_train == sizes[0]):
+        if row.method == "nu" and row.protocol == "matched":
+            continue
+        at = [results.find(row.method, (row.dataset, n, row.model, row.protocol)) for n in sizes]
+        trained = [each is not None and not np.isnan(results.values(each, "ece")).all() for each in at]
+        if sum(trained) < 2:
+            continue
+        cells = [_score_of_size(results, each) if there else "–" for each, there in zip(at, trained, strict=True)]
+        protocol = ", ν's epochs" if row.protocol == "matched" else ""
+        lines.append(f"| {row_name(row)}{protocol} | {' | '.join(cells)} |")
+        if row.method == "nu":
+            shares = [_fit_on_random(results, each) if there else "–" for each, there in zip(at, trained, strict=True)]
+            fits.append(f"| {row_name(row)} | {' | '.join(shares)} |")
+    lines += [
+        "",
+        "Mean ± 95 % interval where there are three seeds or more; in square brackets the seeds if fewer than 5.",
+    ]
+    lines += ["", f"| random labels that members fit, % | {heads} |", f"|---|{'---|' * len(sizes)}", *fits]
+    return "\n".join([*lines, "", _origin(results), ""])
+
+
+def _score_of_size(results: Results, row: Row | None) -> str:
+    assert row is not None
+    ece, accuracy = results.mean(row, "ece"), results.mean(row, "accuracy")
+    n_seeds = int((~np.isnan(results.values(row, "ece"))).sum())
+    text = ece.text(3) if n_seeds > 2 else f"{ece.mean:.3f}"
+    return f"{text} ({100 * accuracy.mean:.1f})" + (f" [{n_seeds}]" if n_seeds < 5 else "")
+
+
+def _fit_on_random(results: Results, row: Row | None) -> str:
+    assert row is not None
+    shares = [found["accuracy_on_random_labels"] for found in results.extras(row, "unlabeled") if found]
+    return f"{100 * np.mean(shares):.1f}"
+
+
+def betas() -> str:
+    """NLL and accuracy over beta at some lengths."""
+    results = Results.read(RESULTS / "beta-sensitivity.json")
+    shown = (10, 20, 50, 100, 200, 260)
+    lines = []
+    for place in results.places():
+        nll, accuracy = (landscape(results, place, metric) for metric in ("nll", "accuracy"))
+        trained = ~np.isnan(nll.means).all(axis=1)
+        if trained.sum() < len(BETAS) // 2:
+            continue
+        lines += [
+            f"| {place_name(place)}: β | {' | '.join(f'{n} epochs' for n in shown)} |",
+            f"|---|{'---|' * len(shown)}",
+        ]
+        columns = [nll.lengths.index(n) for n in shown]
+        for i in np.flatnonzero(trained):
+            cells = [f"{nll.means[i, j]:.2f} ({100 * accuracy.means[i, j]:.1f})" for j in columns]
+            lines.append(f"| {nll.betas[i]:g} | {' | '.join(cells)} |")
+        seeds = "one seed" if nll.n_seeds == 1 else f"mean over {nll.n_seeds} seeds"
+        lines += ["", f"NLL (accuracy %), {seeds}.", ""]
+    return "\n".join([*lines, _origin(results), ""])
+
+
+def when() -> str:
+    """What nu gains on the digits, by the numbers of labelled and unlabelled rows."""
+    results = Results.read(RESULTS / "when-digits.json")
+    labelled = sorted({row.n_train for row in results.rows})
+    unlabelled = sorted({row.setting("m") for row in results.rows if row.method == "nu"})
+    heads = [f"{metric}, {m} unlabelled" for metric in ("NLL", "ECE") for m in unlabelled]
+    lines = [f"| labels | {' | '.join(heads)} |", f"|---|{'---|' * len(heads)}"]
+    for n in labelled:
+        place = "digits", n, "mlp", "matched"
+        standard = results.find("standard", place)
+        changes = [
+            results.difference(results.find("nu", place, m=m), standard, metric)
+            for metric in ("nll", "ece")
+            for m in unlabelled
+        ]
+        lines.append(f"| {n} | {' | '.join(f'{c.mean:+.3f} ± {c.half_width:.3f}' for c in changes)} |")
+    return "\n".join([*lines, "", f"ν minus standard, ten splits, 95 % intervals. {_origin(results)}", ""])
+
+
+def unlabelled_sizes() -> str:
+    """Scores on the digits by the number of unlabelled rows, at fixed steps and at fixed visits."""
+    results = Results.read(RESULTS / "unlabelled-size-digits.json")
+    lines = ["| unlabelled rows | visits of each | Accuracy % | NLL | ECE |", "|---|---|---|---|---|"]
+    for row in results.rows:
+        scores = [results.mean(row, "accuracy").text(1, 100), results.mean(row, "nll").text(3)]
+        scores.append(results.mean(row, "ece").text(3))
+        ways = {"fixed steps": "fewer, the more there are", "fixed visits": "as many, whatever their number"}
+        if row.method == "nu" or row.protocol == "fixed steps":
+            visits = "none: standard" if row.method != "nu" else ways[row.protocol]
+            lines.append(f"| {row.setting('m')} | {visits} | {' | '.join(scores)} |")
+    return "\n".join([*lines, "", f"Ten splits, 95 % intervals. {_origin(results)}", ""])
+
+
+def resnet_seeds() -> str:
+    """The published rows of the ResNet on CIFAR-10, seed by seed."""
+    results = Results.read(RESULTS / "table1.json")
+    lines = [
+        "| CIFAR-10, ResNet22 | seed | ECE | NLL | MI, bits | T | mean member % | worst member % |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for method, title in (("standard", "standard"), ("nu", "ν")):
+        row = results.find(method, ("cifar10", 1000, "wrn-22-4", "published"))
+        scores = [results.values(row, metric) for metric in ("ece", "nll", "mutual_information")]
+        scores += [results.values(row, "temperature", ""), 100 * results.values(row, "member_accuracy")]
+        for seed, members in enumerate(results.extras(row, "members")):
+            each = [f"{values[seed]:.{digits}f}" for values, digits in zip(scores, (3, 2, 2, 2, 1), strict=True)]
+            worst = f"{100 * min(members['accuracy']):.1f}" if members else "not stored"
+            lines.append(f"| {title} | {seed} | {' | '.join([*each, worst])} |")
+    return "\n".join([*lines, ""])
+
+
+def twelve_cells() -> str:
+    """How long Table 1's standard and nu cells took on one seed."""
+    results = Results.read(RESULTS / "table1-one-seed.json")
+    lines = ["| one seed, seconds | standard | ν |", "| --- | ---: | ---: |"]
+    seconds = {(cell.dataset, cell.model, cell.method): record.seconds for cell, record in results.records.items()}
+    for dataset, model in dict.fromkeys((row.dataset, row.model) for row in results.rows):
+        both = " | ".join(f"{seconds[dataset, model, method]:.0f}" for method in ("standard", "nu"))
+        lines.append(f"| {place_name((dataset, 1000, model, ''))} | {both} |")
+    total = results.about["seconds"]
+    lines += ["", f"In all {total:.0f} s ({total / 60:.1f} minutes). {_origin(results)}", ""]
+    return "\n".join(lines)
+
+
+def _origin(results: Results) -> str:
+    """What is missing, and the commands that measured the rest."""
+    missing = len(results.missing())
+    left = f"{missing} of {missing + len(results.records)} cells have not been trained yet. " if missing else ""
+    device, jax = results.about["environment"]["device"], results.about["environment"]["versions"]["jax"]
+    commands = list(dict.fromkeys(results.about["commands"]))
+    by = ", ".join(f"`{command}`" for command in commands)
+    if len(commands) > MOST_COMMANDS:
+        by = f"{len(commands)} runs of `nu-ensembles study {results.study.name}`, whose commands stand in `results/`,"
+    return f"{left}By {by} on {device}, jax {jax}."
+
+
+def _markdown(table: Table) -> list[str]:
+    columns = table.columns
+    head = [" | ".join(column.title for column in columns), "|".join("---" if c.text else "---:" for c in columns)]
+    rows = [" | ".join(" ".join(cell.text.split()) for cell in row) for row in table.rows]
+    return [f"| {line} |" for line in (*head, *rows)] + (["", table.note] if table.note else [])
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "auto-safety-study.md": functools.partial(study, "auto-safety-study", ("auto_safety",)),
+    "methods-digits.md": functools.partial(study, "methods-digits", ("method_table", "scores")),
+    "table1-claims.md": functools.partial(study, "table1", ("claims",), says_where_from=False),
+    "table1.md": functools.partial(study, "table1", ("scores", "temperature", "members", "unlabeled")),
+    "table1-resnet-seeds.md": resnet_seeds,
+    "table1-one-seed.md": twelve_cells,
+    "cost.md": functools.partial(study, "cost", ("cost",)),
+    "label-ablation.md": functools.partial(study, "label-ablation", ("scores", "unlabeled")),
+    "corruption-severities.md": severities,
+    "ensemble-size.md": sizes,
+    "training-size.md": training_sizes,
+    "beta-sensitivity.md": betas,
+    "when-digits.md": when,
+    "unlabelled-size-digits.md": unlabelled_sizes,
+}
+
+
+if __name__ == "__main__":
+    for name, table in TABLES.items():
+        (HERE / "generated" / name).write_text(table(), encoding="utf-8")
