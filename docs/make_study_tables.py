@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from nu_ensembles.report.study_page import SECTIONS
 from nu_ensembles.report.study_tables import place_name, row_name
 from nu_ensembles.studies.beta_sensitivity import BETAS, landscape
 from nu_ensembles.studies.comparison import student_interval
+from nu_ensembles.studies.data import data_set
 from nu_ensembles.studies.ensemble_size import TOLERANCE, by_size, plateau
 from nu_ensembles.studies.results import Results
 from nu_ensembles.studies.shift import SEVERITIES, by_severity
@@ -133,6 +135,40 @@ def betas() -> str:
     return "\n".join([*lines, _origin(results), ""])
 
 
+def fitted_labels() -> str:
+    """What nu does to accuracy and NLL, by how far the members fit their random labels."""
+    found = [point for name in ("training-size", "beta-sensitivity", "label-ablation") for point in _fits(name)]
+    fits, accuracies, nlls = np.array(found).T
+    lines = [
+        "| random labels fitted beyond chance, % | trainings | accuracy, points: mean | worst | best | NLL: mean |",
+        "|---|---|---|---|---|---|",
+    ]
+    edges = (-np.inf, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, np.inf)
+    for low, high in pairwise(edges):
+        inside = (low <= fits) & (fits < high)
+        span = f"below {100 * high:g}" if low < 0 else f"{100 * low:g} to {100 * high:g}"
+        span = f"{100 * low:g} and more" if high == np.inf else span
+        points = [f"{100 * value:+.1f}" for value in (f(accuracies[inside]) for f in (np.mean, np.min, np.max))]
+        lines.append(f"| {span} | {inside.sum()} | {' | '.join(points)} | {nlls[inside].mean():+.2f} |")
+    return "\n".join([*lines, ""])
+
+
+def _fits(name: str) -> list[tuple[float, float, float]]:
+    """Of every row of nu: the share of fitted labels beyond chance, and accuracy and NLL less those of standard."""
+    results = Results.read(RESULTS / f"{name}.json")
+    found = []
+    for row in (row for row in results.rows if row.method == "nu" and row.protocol != "published"):
+        epochs = {"epochs": row.setting("epochs")} if name == "beta-sensitivity" else {}
+        standard = results.find("standard", row.place, **epochs)
+        stored = [each["accuracy_on_random_labels"] for each in results.extras(row, "unlabeled") if each]
+        shares = [share for share in stored if share is not None]
+        changes = [results.difference(row, standard, metric).mean for metric in ("accuracy", "nll")]
+        if shares and np.isfinite(changes).all():
+            chance = 1 / data_set(row.dataset).n_classes
+            found.append(((float(np.mean(shares)) - chance) / (1 - chance), *changes))
+    return found
+
+
 def when() -> str:
     """What nu gains on the digits, by the numbers of labelled and unlabelled rows."""
     results = Results.read(RESULTS / "when-digits.json")
@@ -229,6 +265,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ensemble-size.md": sizes,
     "training-size.md": training_sizes,
     "beta-sensitivity.md": betas,
+    "fitted-labels.md": fitted_labels,
     "when-digits.md": when,
     "unlabelled-size-digits.md": unlabelled_sizes,
 }
