@@ -150,6 +150,11 @@ def fitted_labels() -> str:
         span = f"{100 * low:g} and more" if high == np.inf else span
         points = [f"{100 * value:+.1f}" for value in (f(accuracies[inside]) for f in (np.mean, np.min, np.max))]
         lines.append(f"| {span} | {inside.sum()} | {' | '.join(points)} | {nlls[inside].mean():+.2f} |")
+    much = fits >= 0.02
+    lines += [
+        "",
+        f"Of the {much.sum()} trainings at two per cent or more, {(accuracies[much] < 0).sum()} lost accuracy.",
+    ]
     return "\n".join([*lines, ""])
 
 
