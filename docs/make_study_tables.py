@@ -22,6 +22,7 @@ from nu_ensembles.studies.ensemble_size import TOLERANCE, by_size, plateau
 from nu_ensembles.studies.results import Results
 from nu_ensembles.studies.shift import SEVERITIES, by_severity
 from nu_ensembles.studies.study import Row
+from nu_ensembles.studies.unlabelled_size import FIXED_STEPS, FIXED_VISITS
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
@@ -46,11 +47,10 @@ def severities() -> str:
     lines.append("|---|" + "---|" * len(SEVERITIES))
     for row in results.rows:
         values = by_severity(results, row, "ece")
-        if np.isnan(values).all() or (row.method == "nu" and row.protocol == "matched"):
-            continue  # nu's epochs are the same under both protocols
+        if np.isnan(values).all() or _stands_twice(row):
+            continue
         cells = [student_interval(seeds[~np.isnan(seeds)]).text(3) for seeds in values]
-        protocol = ", ν's epochs" if row.protocol == "matched" else ""
-        lines.append(f"| {row_name(row)}{protocol} | {' | '.join(cells)} |")
+        lines.append(f"| {_name(row)} | {' | '.join(cells)} |")
     return "\n".join([*lines, "", _origin(results), ""])
 
 
@@ -62,11 +62,10 @@ def sizes() -> str:
     lines.append("|---|" + "---|" * (len(shown) + 1))
     for row in results.rows:
         values = by_size(results, row, "ece")
-        if not values.size or (row.method == "nu" and row.protocol == "matched"):
+        if not values.size or _stands_twice(row):
             continue
         cells = [f"{np.nanmean(values[size - 1]):.3f}" for size in shown]
-        protocol = ", ν's epochs" if row.protocol == "matched" else ""
-        lines.append(f"| {row_name(row)}{protocol} | {' | '.join(cells)} | {plateau(values, TOLERANCE['ece'])} |")
+        lines.append(f"| {_name(row)} | {' | '.join(cells)} | {plateau(values, TOLERANCE['ece'])} |")
     return "\n".join([*lines, "", _origin(results), ""])
 
 
@@ -78,15 +77,14 @@ def training_sizes() -> str:
     lines = [f"| ECE (accuracy %) | {heads} |", f"|---|{'---|' * len(sizes)}"]
     fits = []
     for row in (row for row in results.rows if row.n_train == sizes[0]):
-        if row.method == "nu" and row.protocol == "matched":
+        if _stands_twice(row):
             continue
         at = [results.find(row.method, (row.dataset, n, row.model, row.protocol)) for n in sizes]
         trained = [each is not None and not np.isnan(results.values(each, "ece")).all() for each in at]
         if sum(trained) < 2:
             continue
         cells = [_score_of_size(results, each) if there else "–" for each, there in zip(at, trained, strict=True)]
-        protocol = ", ν's epochs" if row.protocol == "matched" else ""
-        lines.append(f"| {row_name(row)}{protocol} | {' | '.join(cells)} |")
+        lines.append(f"| {_name(row)} | {' | '.join(cells)} |")
         if row.method == "nu":
             shares = [_fit_on_random(results, each) if there else "–" for each, there in zip(at, trained, strict=True)]
             fits.append(f"| {row_name(row)} | {' | '.join(shares)} |")
@@ -130,8 +128,7 @@ def betas() -> str:
         for i in np.flatnonzero(trained):
             cells = [f"{nll.means[i, j]:.2f} ({100 * accuracy.means[i, j]:.1f})" for j in columns]
             lines.append(f"| {nll.betas[i]:g} | {' | '.join(cells)} |")
-        seeds = "one seed" if nll.n_seeds == 1 else f"mean over {nll.n_seeds} seeds"
-        lines += ["", f"NLL (accuracy %), {seeds}.", ""]
+        lines += ["", f"NLL (accuracy %), {nll.seeds}.", ""]
     return "\n".join([*lines, _origin(results), ""])
 
 
@@ -190,21 +187,23 @@ def when() -> str:
             for m in unlabelled
         ]
         lines.append(f"| {n} | {' | '.join(f'{c.mean:+.3f} ± {c.half_width:.3f}' for c in changes)} |")
-    return "\n".join([*lines, "", f"ν minus standard, ten splits, 95 % intervals. {_origin(results)}", ""])
+    return "\n".join(
+        [*lines, "", f"ν minus standard, {results.options.seeds} splits, 95 % intervals. {_origin(results)}", ""]
+    )
 
 
 def unlabelled_sizes() -> str:
     """Scores on the digits by the number of unlabelled rows, at fixed steps and at fixed visits."""
     results = Results.read(RESULTS / "unlabelled-size-digits.json")
+    ways = {FIXED_STEPS: "fewer, the more there are", FIXED_VISITS: "as many, whatever their number"}
     lines = ["| unlabelled rows | visits of each | Accuracy % | NLL | ECE |", "|---|---|---|---|---|"]
     for row in results.rows:
         scores = [results.mean(row, "accuracy").text(1, 100), results.mean(row, "nll").text(3)]
         scores.append(results.mean(row, "ece").text(3))
-        ways = {"fixed steps": "fewer, the more there are", "fixed visits": "as many, whatever their number"}
-        if row.method == "nu" or row.protocol == "fixed steps":
+        if row.method == "nu" or row.protocol == FIXED_STEPS:
             visits = "none: standard" if row.method != "nu" else ways[row.protocol]
             lines.append(f"| {row.setting('m')} | {visits} | {' | '.join(scores)} |")
-    return "\n".join([*lines, "", f"Ten splits, 95 % intervals. {_origin(results)}", ""])
+    return "\n".join([*lines, "", f"{results.options.seeds} splits, 95 % intervals. {_origin(results)}", ""])
 
 
 def resnet_seeds() -> str:
@@ -236,6 +235,15 @@ def twelve_cells() -> str:
     total = results.about["seconds"]
     lines += ["", f"In all {total:.0f} s ({total / 60:.1f} minutes). {_origin(results)}", ""]
     return "\n".join(lines)
+
+
+def _stands_twice(row: Row) -> bool:
+    """Whether the row is one of another protocol again: nu's epochs are the same under both."""
+    return row.method == "nu" and row.protocol == "matched"
+
+
+def _name(row: Row) -> str:
+    return row_name(row) + (", ν's epochs" if row.protocol == "matched" else "")
 
 
 def _origin(results: Results) -> str:

@@ -12,6 +12,7 @@ from nu_ensembles.report.study_page import study_page
 from nu_ensembles.report.study_tables import claims_section, members_section, scores_section
 from nu_ensembles.studies import auto_safety, training_size
 from nu_ensembles.studies.beta_sensitivity import landscape
+from nu_ensembles.studies.claims import table1_claims
 from nu_ensembles.studies.ensemble_size import plateau
 from nu_ensembles.studies.folder import Record
 from nu_ensembles.studies.measuring import fit_on_unlabeled, reliability
@@ -143,6 +144,16 @@ def test_claims_are_made_only_of_places_where_something_was_trained():
     sizes = {claim.place[1] for claim in claims}
     assert sizes == {25, 100}
     assert [claim.text for claim in claims if "shrinks" in claim.text] == ["gain shrinks from n = 25 to 100"] * 2
+
+
+def test_a_claim_of_a_trained_place_stays_although_both_scores_are_infinite():
+    results = made_up("table1", ("cifar10",))
+    for record in results.records.values():
+        for found in record.measured["epochs"].values():
+            found["test"]["nll"] = None  # as JSON has it
+    verdicts = {claim.metric: claim.verdict for claim in table1_claims(results)}
+    assert len(verdicts) == 6
+    assert verdicts["nll"] == "not settled"
 
 
 def test_a_gain_cannot_shrink_over_one_size():

@@ -78,8 +78,7 @@ def beta_maps(results: Results) -> Section | None:
             ax.set(xlabel="epochs", ylabel="β")
             best = np.unravel_index(np.nanargmin(-values if key == "accuracy" else values), values.shape)
             alt = f"{metric.title} over β and epochs; best at β = {betas[best[0]]:g} after {lengths[best[1]]} epochs."
-            seeds = "one seed" if found.n_seeds == 1 else f"mean over {found.n_seeds} seeds"
-            pictures.append(Picture(ax, f"{metric.title}, {seeds}", alt))
+            pictures.append(Picture(ax, f"{metric.title}, {found.seeds}", alt))
         if pictures:
             galleries.append(Gallery(pictures, title=place_name(place), wide=True))
     text = (

@@ -56,6 +56,11 @@ class Landscape:
     means: np.ndarray
     n_seeds: int
 
+    @property
+    def seeds(self) -> str:
+        """Over how many seeds, in words."""
+        return "one seed" if self.n_seeds == 1 else f"mean over {self.n_seeds} seeds"
+
 
 def landscape(results: Results, place: tuple[str, int, str, str], metric: str) -> Landscape:
     """The landscape of a place; all nan where nothing was trained."""

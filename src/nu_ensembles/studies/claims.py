@@ -93,7 +93,8 @@ def claims_against(
             continue
         claims = [_claim(results, rows[0], rows[1], metric) for metric in metrics]
         # Of a place where no seed has been trained with both, nothing can be said, not even that it is not settled.
-        found += [claim for claim in claims if not math.isnan(claim.measured.mean)]
+        if not all(math.isnan(claim.measured.mean) for claim in claims):
+            found += claims
     return found
 
 

@@ -141,8 +141,9 @@ class Results:
         return _interval(self.values(row, metric, part))
 
     def difference(self, row: Row, reference: Row, metric: str, parts: tuple[str, str] = ("test", "test")) -> Interval:
-        """Mean over seeds of row - reference, seed by seed."""
-        return _interval(self.values(row, metric, parts[0]) - self.values(reference, metric, parts[1]))
+        """Mean over seeds of row - reference, seed by seed; seeds on which both are infinite are left out."""
+        with np.errstate(invalid="ignore"):  # of ∞ - ∞, which is nan as intended
+            return _interval(self.values(row, metric, parts[0]) - self.values(reference, metric, parts[1]))
 
     def find(self, method: str, place: tuple[str, int, str, str], **settings: Any) -> Row | None:
         """The first row of a method at a place (data set, n, model, protocol) with these settings."""
