@@ -6,7 +6,8 @@ lax's own. Under `jax.vmap`, where images and kernels both have an axis of membe
 weight gradient each get the lowering that suits the layer. Reverse mode only: `jax.jvp` does not pass through.
 
 Ten members, 64 images each, bfloat16, on an H200 (jax 0.11): milliseconds of one pass alone, forward / input gradient
-/ weight gradient, from which the rules here and in `lowerings.py` come (`benchmarks/convolution_lowerings.py`). cuDNN's
+/ weight gradient, from which the rules here and in `lowerings.py` come. Arrays lie as in a network;
+`benchmarks/convolution_lowerings.py` has them member after member and counts the copies between the layouts in. cuDNN's
 grouped kernels are fast for groups with as many input as output channels, 64 to 256, and much slower for most others.
 
 | layer                       | grouped as it is | grouped, channels filled up | patches          |
