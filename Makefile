@@ -29,8 +29,9 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
+# Two processes: a test compiles on one core most of its time. Tests of a file share what its fixtures trained.
 test: $(STAMP) lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(STAMP)
 	NU_ENSEMBLES_TEST_OPTIMISED=1 $(BIN)/python -m pytest -m slow
