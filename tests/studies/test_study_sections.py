@@ -7,7 +7,7 @@ from nu_ensembles.estimator import NuEnsembleClassifier
 from nu_ensembles.metrics import evaluate
 from nu_ensembles.report.page import Table, render_page
 from nu_ensembles.report.study_curves import size_curves
-from nu_ensembles.report.study_maps import number_map
+from nu_ensembles.report.study_maps import UNCLEAR, number_map
 from nu_ensembles.report.study_page import study_page
 from nu_ensembles.report.study_tables import claims_section, members_section, scores_section
 from nu_ensembles.studies import auto_safety, training_size
@@ -18,6 +18,7 @@ from nu_ensembles.studies.folder import Record
 from nu_ensembles.studies.measuring import fit_on_unlabeled, reliability
 from nu_ensembles.studies.numbers import plain
 from nu_ensembles.studies.options import StudyOptions
+from nu_ensembles.studies.recipes import steps_of
 from nu_ensembles.studies.registry import STUDIES
 from nu_ensembles.studies.results import Results
 from nu_ensembles.studies.study import cells_of
@@ -68,9 +69,10 @@ def scores(rng: np.random.Generator, softer: float) -> dict:
     }
 
 
-def made_up(name: str, datasets: tuple[str, ...] = ("digits",)) -> Results:
+def made_up(name: str, datasets: tuple[str, ...] = ("digits",), **asked) -> Results:
     study = STUDIES[name]
-    options = study.complete(StudyOptions(datasets=datasets, models=("mlp",), seeds=2, backend="cpu"))
+    asked = {"models": ("mlp",), "seeds": 2, "backend": "cpu", **asked}
+    options = study.complete(StudyOptions(datasets=datasets, **asked))
     rows = study.declare(options)
     rng = np.random.default_rng(0)
     by_method = {method: scores(rng, 1.0 if method == "standard" else 2.0) for method in ("standard", "nu", "other")}
@@ -185,6 +187,26 @@ def test_a_map_colours_only_what_the_seeds_settle():
     ax = number_map(np.array([[0.2, -0.1]]), "ab", "c", digits=1, diverging=True, coloured=np.array([[True, False]]))
     assert ax.collections[0].get_array().ravel().tolist() == [0.2, 0.0]
     assert [text.get_text() for text in ax.texts] == ["0.2", "−0.1"]
+
+
+def test_a_map_of_one_seed_says_why_it_has_no_colours():
+    assert UNCLEAR in render_page(study_page(made_up("when", seeds=1)))
+    assert UNCLEAR not in render_page(study_page(made_up("when")))
+
+
+def test_published_values_stand_only_beside_what_was_trained_with_as_many_labels():
+    squares = "squares the published values"
+    assert squares in render_page(study_page(made_up("table1", ("cifar10",))))
+    assert squares not in render_page(study_page(made_up("table1", ("cifar10",), n=(500,))))
+
+
+@pytest.mark.parametrize("n", [50, 100, 128, 300])
+def test_all_methods_train_for_the_same_number_of_steps(n):
+    rows = STUDIES["methods"].declare(StudyOptions(n=(n,), seeds=1, backend="cpu"))
+    fixed = [row.candidates[0][0][0] for row in rows if row.protocol == "fixed"]
+    steps = [step for cell in fixed for step in steps_of(cell)]
+    assert len(steps) > 5
+    assert max(steps) <= 1.05 * min(steps)
 
 
 def test_a_failed_cell_is_named_with_its_reason():

@@ -150,7 +150,7 @@ def member_curves(results: Results) -> Section | None:
             return found
 
         groups.append((f"{place_name(place)} ({place[3]})", series_of))
-    text = "The first 1, 2, … of twenty members; averaging needs several before probabilities are soft enough."
+    text = "The first 1, 2, … of an ensemble's members; averaging needs several before probabilities are soft enough."
     return curves_section("Against the number of members", text, groups, "members")
 
 

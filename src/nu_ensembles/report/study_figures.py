@@ -10,10 +10,9 @@ import numpy as np
 
 from nu_ensembles.report.figures import ACCENT, INK, SOFT
 from nu_ensembles.report.page import Gallery, Paragraph, Picture, Section
-from nu_ensembles.report.study_tables import BY_KEY, place_name
+from nu_ensembles.report.study_tables import BY_KEY, place_name, published_value
 from nu_ensembles.report.svg import new_axes
 from nu_ensembles.studies.comparison import Interval
-from nu_ensembles.studies.published import table_value
 from nu_ensembles.studies.results import Results
 from nu_ensembles.studies.study import Row
 
@@ -30,7 +29,7 @@ DRAWN = ("standard", "nu")
 def against_published_section(results: Results) -> Section | None:
     """ECE and NLL of every row under the published protocol, with the paper's value as a hollow square."""
     rows = [row for row in results.rows if row.protocol == "published" and results.mean(row, "ece").mean >= 0]
-    if not any(table_value(row.dataset, row.model, row.method, "ece") is not None for row in rows):
+    if not any(published_value(row, "ece") is not None for row in rows):
         return None
     pictures = []
     for key in ("ece", "nll"):
@@ -38,11 +37,12 @@ def against_published_section(results: Results) -> Section | None:
         ax = new_axes(5.2, 0.8 + 0.27 * len(rows))
         words = []
         for place, row in enumerate(reversed(rows)):
-            value, stated = results.mean(row, key), table_value(row.dataset, row.model, row.method, key)
+            value, stated = results.mean(row, key), published_value(row, key)
             _point(ax, value, place, colour_of(row.method))
             if stated is not None:
                 ax.plot([stated], [place], marker="s", markersize=6, color=INK, markerfacecolor="none", linestyle="")
-            words.append(f"{place_name(row.place)} {row.title} {metric.text(value)} (published {stated})")
+            beside = "" if stated is None else f" (published {stated})"
+            words.append(f"{place_name(row.place)} {row.title} {metric.text(value)}{beside}")
         ax.set_yticks(range(len(rows)), [f"{place_name(row.place)}: {row.title}" for row in reversed(rows)])
         _plain(ax, metric.title)
         caption = f"{metric.title}: dots are ours with 95 % intervals over seeds, squares the published values."

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAPPED = ("nll", "ece", "accuracy")
 # NLL this much above the best one is called as good.
 WITHIN = 0.01
+UNCLEAR = "no colours, because no 95 % interval over seeds is clear of zero (one seed has none)"
 
 
 def number_map(
@@ -142,17 +143,16 @@ def gain_maps(results: Results) -> Section | None:
             names = [f"{m:g}" for m in unlabelled], [f"{n:g}" for n in labelled]
             ax = number_map(values, *names, digits=3, diverging=True, coloured=clear)
             ax.set(xlabel="unlabelled rows m", ylabel="labelled rows n")
-            caption = (
-                f"Difference in {metric.title}, ν minus standard: blue is better, red is worse, white where the 95 % "
-                "interval over seeds includes zero."
-            )
+            colours = "blue is better, red is worse, white where the 95 % interval over seeds includes zero"
+            caption = f"Difference in {metric.title}, ν minus standard: {colours if clear.any() else UNCLEAR}."
             pictures.append(
                 Picture(ax, caption, f"{caption} Between {np.nanmin(values):.3f} and {np.nanmax(values):.3f}.")
             )
         if pictures:
             name = place_name((dataset, labelled[0], model, protocol)).split(", n =")[0]
             galleries.append(Gallery(pictures, title=name))
-    text = "Means over seeds of the difference on the same seed, at ν's published learning rate, epochs and β."
+    whose = "our" if all(row.dataset == "digits" for row in results.rows) else "the published"
+    text = f"Means over seeds of the difference on the same seed, at {whose} learning rate, epochs and β for ν."
     return Section("What ν gains, by size", [Paragraph(text), *galleries]) if galleries else None
 
 

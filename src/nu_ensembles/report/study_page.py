@@ -16,6 +16,7 @@ from nu_ensembles.report.study_tables import TABLES, place_name
 from nu_ensembles.studies.claims import FAILS, HOLDS, OPEN, SMALLER
 from nu_ensembles.studies.provenance import in_words
 from nu_ensembles.studies.results import Results
+from nu_ensembles.studies.study import cells_of
 
 SECTIONS: dict[str, Callable[[Results], Section | None]] = {**TABLES, **FIGURES, **CURVES, **MAPS, **COMPARISONS}
 # Reasons and names of this many cells are listed; the rest is counted.
@@ -63,11 +64,12 @@ def headline(results: Results) -> list[str]:
 
 def how_it_was_run(results: Results) -> HowItWasRun:
     """Commands, seeds, time and machine."""
-    options = results.options
-    seconds = sum(record.seconds for record in results.records.values())
+    options, records = results.options, results.declared()
+    seconds = sum(record.seconds for record in records)
+    members = sorted({cell.n_members for cell in cells_of(results.rows)})
     settings = {
-        "Members": options.members,
-        "Cells": f"{len(results.records)}, {seconds:.0f} s of training and scoring, compilation included",
+        "Members": " and ".join(map(str, members)),
+        "Cells": f"{len(records)}, {seconds:.0f} s of training and scoring, compilation included",
         "Made by": "; ".join(in_words(maker) for maker in results.makers()) or "nothing yet",
         "Selection rule": options.rule,
     }

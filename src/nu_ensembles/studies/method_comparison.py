@@ -12,7 +12,7 @@ import dataclasses
 from typing import Any
 
 from nu_ensembles.studies.options import StudyOptions
-from nu_ensembles.studies.protocols import TITLES, check_methods, fixed_row, make_cell
+from nu_ensembles.studies.protocols import TITLES, check_methods, check_selectable, fixed_row, make_cell
 from nu_ensembles.studies.published import Setting
 from nu_ensembles.studies.study import Candidate, Row, Study
 
@@ -52,6 +52,7 @@ def rows(options: StudyOptions) -> list[Row]:
     check_methods(names)
     found = []
     for dataset in options.datasets:
+        check_selectable(dataset)
         for model in options.models:
             for n in options.n or (N_TRAIN,):
                 found += [_row(options, dataset, n, model, method, FIXED) for method in names]
@@ -68,7 +69,7 @@ def _row(options: StudyOptions, dataset: str, n_train: int, model: str, method: 
         strengths = [(FIXED_STRENGTHS[method],)] if method in FIXED_STRENGTHS else [()]
     lengths = STEPS if protocol == SELECTED else (FIXED_STEPS,)
     settings = [
-        Setting(RATE, steps * batch // n_train, strength)
+        Setting(RATE, _epochs(steps, n_train, batch), strength)
         for strength in strengths
         for steps in lengths
         if steps * batch >= n_train
@@ -87,10 +88,15 @@ def _timed_row(options: StudyOptions, dataset: str, n_train: int, model: str, me
     """One cell that is only timed, on the first seed."""
     batch = _batch_size(method)
     once = dataclasses.replace(options, seeds=1)
-    setting = Setting(RATE, FIXED_STEPS * batch // n_train)
+    setting = Setting(RATE, _epochs(FIXED_STEPS, n_train, batch))
     title = TITLES.get(method, method)
     others = {"kind": "cost", "batch_size": batch, "n_test": None}
     return fixed_row(once, dataset, n_train, model, method, setting, title=title, protocol=TIMED, **others)
+
+
+def _epochs(steps: int, n_train: int, batch: int) -> int:
+    """As many epochs as have so many steps, or nearly; what is left of a batch is no step (see `n_steps_of`)."""
+    return max(1, round(steps / max(1, n_train // batch)))
 
 
 def _batch_size(method: str) -> int:

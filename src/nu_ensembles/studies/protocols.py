@@ -135,6 +135,8 @@ def protocol_row(
 ) -> Row | None:
     """A row of one method under one protocol on all seeds; None where the protocol has nothing for it."""
     n_rows = n_train or data_set(dataset).n_train
+    if protocol == "selected":
+        check_selectable(dataset)
     settings = settings_of_protocol(protocol, dataset, model, method, n_rows, options.fine_betas)
     if not settings:
         return None
@@ -184,6 +186,26 @@ def fixed_row(
     cells = [make_cell(options, dataset, n_train, model, method, setting, seed, **others) for seed in options.seed_list]
     candidates = tuple(((cell, cell.epochs[-1]),) for cell in cells)
     return Row(dataset, n_train, model, method, title, protocol, candidates, tuple(settings))
+
+
+def check_names(options: StudyOptions) -> None:
+    """Refuses data sets, networks and methods that there are not, whether or not the study looks at them."""
+    for dataset in options.datasets:
+        data_set(dataset)
+    for model in options.models:
+        check_model(model)
+    if options.methods:
+        check_methods(options.methods)
+
+
+def check_selectable(dataset: str) -> None:
+    """Refuses a data set without rows to select on."""
+    about = data_set(dataset)
+    if not about.n_validation:
+        raise InputError(
+            f"{about.title} has no validation rows, so nothing can be selected on them: use another data set, or "
+            "--protocols matched."
+        )
 
 
 def check_methods(names: Sequence[str]) -> None:
