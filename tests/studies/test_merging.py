@@ -8,7 +8,7 @@ import pytest
 from nu_ensembles.cli.report import report
 from nu_ensembles.errors import InputError
 from nu_ensembles.studies.folder import Record
-from nu_ensembles.studies.merging import merged
+from nu_ensembles.studies.merging import merged, usable
 from nu_ensembles.studies.numbers import plain, stored_value
 from nu_ensembles.studies.results import Results
 
@@ -50,13 +50,55 @@ def test_seeds_are_taken_together(whole):
     assert (both.options.first_seed, both.options.seeds) == (0, 5)
 
 
-def test_the_longer_of_two_records_is_kept_and_the_later_of_two_equals(whole):
+def at_epochs(record: Record, *epochs: int) -> Record:
+    """A record of some of the epochs alone."""
+    measured = {"epochs": {str(each): record.measured["epochs"][str(each)] for each in epochs}}
+    return dataclasses.replace(record, cell=dataclasses.replace(record.cell, epochs=epochs), measured=measured)
+
+
+def test_records_of_one_maker_are_one_at_the_epochs_of_both(whole):
     first = part(whole, "standard")
     cell, record = next(iter(first.records.items()))
-    shorter = dataclasses.replace(record, cell=dataclasses.replace(record.cell, epochs=record.cell.epochs[:1]))
+    assert record.cell.epochs == (2, 4)
+    parts = [dataclasses.replace(first, records={cell: at_epochs(record, epochs)}) for epochs in (4, 2)]
+    (found,) = merged(parts).records.values()
+    assert (found.cell, found.measured) == (record.cell, record.measured)
+    less = {"epochs": {at: {"test": {"nll": 1.0}} for at in ("2", "4")}}
+    slim = dataclasses.replace(first, records={cell: dataclasses.replace(record, measured=less)})
+    for parts in ([first, slim], [slim, first]):
+        assert merged(parts).records[cell].measured == record.measured
     again = dataclasses.replace(record, seconds=99.0)
-    assert merged([first, dataclasses.replace(first, records={cell: shorter})]).records[cell] is record
-    assert merged([first, dataclasses.replace(first, records={cell: again})]).records[cell] is again
+    assert merged([first, dataclasses.replace(first, records={cell: again})]).records[cell].seconds == 99.0
+
+
+def test_of_two_makers_the_longer_record_is_kept(whole):
+    first = part(whole, "standard")
+    cell, record = next(iter(first.records.items()))
+    shorter = dataclasses.replace(at_epochs(record, 4), maker={**record.maker, "device": "another device"})
+    others = dataclasses.replace(first, records={cell: shorter})
+    for parts in ([first, others], [others, first]):
+        assert merged(parts, mixed=True).records[cell] is record
+
+
+def test_records_that_an_export_cut_down_are_not_taken_over(whole):
+    cell, record = next(iter(whole.records.items()))
+    asked = dataclasses.replace(cell, also=("prefixes",))
+    own = dataclasses.replace(record.cell, also=("prefixes",))
+    more = {at: {**scores, "prefixes": {}} for at, scores in record.measured["epochs"].items()}
+    for measured, taken in (({"epochs": more}, 1), ({"epochs": {**more, **record.measured["epochs"]}}, 0)):
+        stored = dataclasses.replace(record, cell=own, measured=measured)
+        earlier = dataclasses.replace(whole, records={asked: stored})
+        assert len(usable(earlier, whole.study, [asked])) == taken
+
+
+def test_runs_on_a_cpu_and_a_gpu_are_mixed_where_their_cells_are_the_same(whole):
+    there = part(whole, "nu", backend="gpu")
+    with pytest.raises(InputError, match="cpu and gpu"):
+        merged([part(whole, "standard"), there])
+    assert merged([part(whole, "standard"), there], mixed=True).records == whole.records
+    convolutional = {"models": ("lenet",), "dtype": "auto"}
+    with pytest.raises(InputError, match="types of activations"):
+        merged([part(whole, "nu", **convolutional), part(whole, "nu", **convolutional, backend="gpu")], mixed=True)
 
 
 def test_other_makers_other_studies_and_other_options_are_refused(whole):

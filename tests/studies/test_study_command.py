@@ -9,7 +9,9 @@ from nu_ensembles import storage
 from nu_ensembles.cli.report import report
 from nu_ensembles.cli.study import study
 from nu_ensembles.errors import InputError
+from nu_ensembles.report.study_page import how_it_was_run
 from nu_ensembles.studies.__main__ import main
+from nu_ensembles.studies.results import Results
 
 WHAT = {"datasets": ("digits",), "models": ("mlp",), "seeds": 2, "quick": True}
 
@@ -89,6 +91,9 @@ def test_two_processes_do_not_write_to_one_folder(tmp_path, folder):
         ({"models": ("resnet",)}, "Unknown model 'resnet'"),
         ({"datasets": ("cifar",)}, "Unknown data set 'cifar'"),
         ({"seeds": 0}, "at least 1"),
+        ({"first_seed": -3}, "first_seed cannot be -3"),
+        ({"cells_at_once": -1}, "at least 1"),
+        ({"datasets": ("wine",), "protocols": ("selected",)}, "Wine has no validation rows"),
         ({"models": ("wrn-10-1",), "protocols": ("published",)}, "Nothing is to be trained"),
     ],
 )
@@ -96,6 +101,59 @@ def test_a_wrong_option_is_named_before_anything_is_written(tmp_path, options, m
     with pytest.raises(InputError, match=message):
         study("table1", **{**WHAT, **options}, out=tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def test_names_that_a_study_does_not_look_at_are_checked_too(tmp_path):
+    with pytest.raises(InputError, match="Unknown model 'nosuch'"):
+        study("auto-safety", datasets=("digits",), models=("nosuch",), quick=True, out=tmp_path / "new")
+    with pytest.raises(InputError, match="Wine has no validation rows"):
+        study("methods", datasets=("wine",), n=(30,), quick=True, out=tmp_path / "new")
+
+
+def test_missing_data_are_no_failure_and_what_was_trained_is_written(tmp_path, capsys):
+    both = {**WHAT, "datasets": ("digits", "mnist"), "protocols": ("matched",), "seeds": 1, "quiet": True}
+    with pytest.raises(InputError, match=r"mnist is read from its original files: put .* into .*/data/mnist\.$"):
+        study("table1", **both, methods=("standard",), data_dir=tmp_path / "data", out=tmp_path / "new")
+    found = Results.read(tmp_path / "new" / "results.json")
+    assert [record.cell.dataset for record in found.declared()] == ["digits"]
+    assert not found.failures()
+    assert (tmp_path / "new" / "report.html").exists()
+
+
+def test_results_of_another_maker_do_not_get_into_a_folder(folder, tmp_path):
+    entry = json.loads((folder / "results.json").read_text())
+    entry["makers"][0]["jax"] = "0.0.1"
+    (tmp_path / "old.json").write_text(json.dumps(entry))
+    with pytest.raises(InputError, match=r"old.json holds cells made by .*jax 0.0.1.*--mixed"):
+        study("table1", **WHAT, out=tmp_path / "new", start_from=tmp_path / "old.json")
+    assert not (tmp_path / "new").exists()
+
+
+def test_only_what_is_asked_for_is_taken_over(folder, tmp_path, capsys):
+    few = {**WHAT, "seeds": 1, "methods": ("nu",)}
+    study("table1", **few, out=tmp_path / "new", start_from=folder, time_limit=0.0, quiet=True)
+    assert len(list((tmp_path / "new" / "cells").iterdir())) == 1
+
+
+def test_the_page_counts_what_was_asked_for_and_not_what_else_is_in_the_folder(folder, capsys):
+    study("table1", **{**WHAT, "seeds": 1}, out=folder, quiet=True)
+    results = Results.read(folder)
+    assert (len(results.records), len(results.declared())) == (4, 2)
+    assert how_it_was_run(results).settings["Cells"].startswith("2, ")
+    assert how_it_was_run(results).settings["Members"] == "3"
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", '{"study": "table1", "options": {"newer": 1}, "commands": []}'])
+def test_a_description_that_cannot_be_read_is_named(folder, content):
+    (folder / "study.json").write_text(content)
+    with pytest.raises(InputError, match=r"study\.json|holds no results that this version can read"):
+        report(folder)
+
+
+def test_a_file_of_results_that_lacks_something_is_refused(tmp_path):
+    (tmp_path / "x.json").write_text('{"study": "table1", "cells": []}')
+    with pytest.raises(InputError, match="holds no results of a study"):
+        report(tmp_path / "x.json")
 
 
 def test_an_unknown_study_is_named_with_the_nearest(tmp_path):

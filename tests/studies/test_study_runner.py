@@ -18,7 +18,7 @@ from nu_ensembles.studies.cells import Cell
 from nu_ensembles.studies.folder import Record, StudyFolder
 from nu_ensembles.studies.measurements import Context, Outcome
 from nu_ensembles.studies.options import RunOptions
-from nu_ensembles.studies.provenance import code_fingerprint, maker, without_words
+from nu_ensembles.studies.provenance import code_fingerprint, maker, sources, without_words
 
 CELLS = [Cell("digits", 100, "mlp", "standard", seed, (10,), kind="fake") for seed in range(4)]
 SILENT = RunOptions(verbose=0)
@@ -110,6 +110,56 @@ def test_a_damaged_cell_is_trained_again(folder, trained, capsys):
     path.write_bytes(path.read_bytes()[:-40])
     assert folder.load(CELLS[0]) is None
     assert "is damaged" in capsys.readouterr().err
+    trained.clear()
+    assert runner.run_cells(CELLS[:1], StudyFolder(folder.folder), Context(), SILENT).n_done == 1
+    assert trained == CELLS[:1]
+    assert capsys.readouterr().err.count("is damaged") == 1
+
+
+def test_what_the_user_can_mend_is_no_failure_and_stops_no_other_cell(folder, trained, monkeypatch):
+    def refusing(cells, context):
+        raise InputError("no such file")
+
+    def late(cells, context):
+        def job(report):
+            raise InputError("too many rows")
+            yield
+
+        yield list(cells), job
+
+    monkeypatch.setitem(runner.KINDS, "refusing", refusing)
+    monkeypatch.setitem(runner.KINDS, "late", late)
+    for kind, message in (("refusing", "no such file"), ("late", "too many rows")):
+        wrong = dataclasses.replace(CELLS[0], kind=kind)
+        with pytest.raises(InputError, match=message):
+            runner.run_cells([wrong, *CELLS], folder, Context(), SILENT)
+        assert folder.load(wrong) is None
+        assert all(folder.load(cell) is not None for cell in CELLS)
+
+
+def test_a_longer_training_that_fails_leaves_the_shorter_one(folder, trained):
+    folder.save(Record(CELLS[2], "done", maker(), {"epochs": {"10": {"test": {"nll": 1.0}}}}))
+    longer = dataclasses.replace(CELLS[2], epochs=(20,))
+    assert runner.run_cells([longer], folder, Context(), SILENT).n_left == 1
+    assert len(trained) == 1
+    kept = folder.load(CELLS[2])
+    assert kept is not None
+    assert kept.covers(CELLS[2])
+
+
+def test_seeds_with_rows_of_their_own_are_trained_one_after_another_by_all_methods():
+    cells = [
+        Cell("digits", 100, "mlp", method, seed, (10,), split="random")
+        for method in ("standard", "nu")
+        for seed in (0, 1)
+    ]
+    (groups,) = runner.of_one_place(runner.grouped(cells))
+    assert [(group[0].seed, group[0].method) for group in groups] == [
+        (0, "standard"),
+        (0, "nu"),
+        (1, "standard"),
+        (1, "nu"),
+    ]
 
 
 def test_cells_of_another_device_are_refused_unless_a_mixture_is_asked_for(folder, trained):
@@ -150,6 +200,8 @@ def test_the_fingerprint_of_the_code_ignores_comments_and_docstrings():
     wordy = '"""About."""\ndef f(x):\n    """Adds."""\n    # one\n    return x + 1\n'
     assert without_words(plain) == without_words(wordy) != without_words(plain.replace("1", "2"))
     assert len(code_fingerprint()) == 12
+    assert {"trainer.py", "stages.py", "tuning/search.py", "studies/trajectories.py"} <= set(sources())
+    assert not any(name.startswith(("cli/", "report/")) for name in sources())
 
 
 @pytest.mark.slow

@@ -77,7 +77,8 @@ def study(
     Args:
       name: table1, training-size, corruptions, ensemble-size, cost, auto-safety, beta-sensitivity, label-ablation,
         unlabelled-size, when or methods.
-      datasets: Data sets: digits, cifar10, cifar100.
+      datasets: Data sets: digits, cifar10, cifar100; wine, breast_cancer, embeddings, mnist and fashion_mnist have no
+        published settings and serve auto-safety.
       models: Networks: mlp, lenet, wrn-22-4.
       methods: Ways to train, such as standard,nu.
       protocols: published (the paper's hyper-parameters), matched (all as nu), selected (each tuned on validation).

@@ -5,14 +5,18 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from nu_ensembles import storage
 from nu_ensembles.errors import InputError
+from nu_ensembles.studies.cells import Cell
 from nu_ensembles.studies.folder import STUDY, StudyFolder
 from nu_ensembles.studies.measurements import Context
 from nu_ensembles.studies.merging import usable
 from nu_ensembles.studies.options import RunOptions, StudyOptions
+from nu_ensembles.studies.protocols import check_names
+from nu_ensembles.studies.provenance import maker, refuse_others
 from nu_ensembles.studies.registry import find_study
 from nu_ensembles.studies.results import Results
 from nu_ensembles.studies.runner import Progress, run_cells
@@ -45,6 +49,7 @@ def conduct(
     how = how or RunOptions()
     study = find_study(name)
     options = study.complete(options)
+    check_names(options)
     folder, cells = StudyFolder(out), cells_of(study.declare(options))
     if not cells:
         raise InputError(
@@ -52,23 +57,41 @@ def conduct(
             "--protocols matched."
         )
     earlier = [] if how.start_from is None else usable(Results.read(how.start_from), study, cells)
+    if not how.mixed:
+        refuse_others(how.start_from, (record.maker for record in earlier), maker())
     started = time.perf_counter()
     if folder.folder.is_file():
         raise InputError(f"{folder.folder} is a file: choose another --out, a folder.")
     folder.folder.mkdir(parents=True, exist_ok=True)
     with storage.alone_in(folder.folder):
+        if not how.mixed:
+            folder.refuse_other_makers(maker())
         folder.start(name, options.to_dict(), command_line(name, options), environment())
         for record in earlier:
             if folder.load(record.cell) is None:
                 folder.save(record)
         context = Context(options.data_dir, how.cells_at_once, how.keep_probabilities)
-        progress = run_cells(cells, folder, context, how)
+        progress, refusal = _carried_through(cells, folder, context, how)
         _add_time(folder, time.perf_counter() - started)
     results = Results.read(folder.folder)
-    results.export(export or folder.folder / RESULTS)
-    if page:
-        _draw_if_possible(results, folder.folder / REPORT)
+    if results.records or refusal is None:
+        results.export(export or folder.folder / RESULTS)
+        if page:
+            _draw_if_possible(results, folder.folder / REPORT)
+    if progress is None:
+        assert refusal is not None
+        raise refusal
     return results, progress
+
+
+def _carried_through(
+    cells: Sequence[Cell], folder: StudyFolder, context: Context, how: RunOptions
+) -> tuple[Progress | None, InputError | None]:
+    """The progress of a run; or why some cells could not be tried, so that the others' results are written first."""
+    try:
+        return run_cells(cells, folder, context, how), None
+    except InputError as error:
+        return None, error
 
 
 def draw(results: Results, path: str | Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from nu_ensembles import storage
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.studies.cells import Cell
-from nu_ensembles.studies.provenance import in_words
+from nu_ensembles.studies.provenance import refuse_others
 
 STUDY, CELLS, PROBABILITIES = "study.json", "cells", "probabilities"
 DONE, FAILED = "done", "failed"
@@ -68,6 +68,7 @@ class StudyFolder:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
+        self._damaged: set[Path] = set()  # files that were told of
 
     def start(self, study: str, options: Mapping[str, Any], command: str, environment: Mapping[str, Any]) -> None:
         """Writes down what was asked for, beside the commands and the time of earlier runs.
@@ -95,7 +96,10 @@ class StudyFolder:
         path = self.folder / STUDY
         if not path.exists():
             raise InputError(f"{self.folder} holds no study: name a folder that `nu-ensembles study` wrote.")
-        return storage.read_json(path, "The description of a study")
+        found = storage.read_json(path, "The description of a study")
+        if not isinstance(found, dict) or not {"study", "options", "commands"} <= set(found):
+            raise DamagedFileError(f"{path} does not describe a study: choose another --out, or restore the file.")
+        return found
 
     def save(self, record: Record, probabilities: Mapping[str, Any] | None = None) -> None:
         """Writes a cell's record, and its arrays beside it if there are any, in this order: arrays first."""
@@ -107,29 +111,25 @@ class StudyFolder:
     def load(self, cell: Cell) -> Record | None:
         """The record of a cell, or None if there is none or it is damaged."""
         path = self._path(cell)
-        if not path.exists():
-            return None
-        try:
-            return Record.from_dict(storage.read_sealed_json(path, "The cell"))
-        except DamagedFileError:
-            print(f"{path} is damaged, so this cell counts as not done.", file=sys.stderr)
-            return None
+        return self._read(path) if path.exists() else None
 
     def records(self) -> list[Record]:
         """All records that are whole, by file name."""
-        paths = sorted((self.folder / CELLS).glob("*.json"))
-        return [Record.from_dict(storage.read_sealed_json(path, "The cell")) for path in paths]
+        found = [self._read(path) for path in sorted((self.folder / CELLS).glob("*.json"))]
+        return [record for record in found if record is not None]
 
     def refuse_other_makers(self, maker: Mapping[str, str]) -> None:
         """Raises if any cell here was made by another version, device or code."""
-        for record in self.records():
-            if dict(record.maker) != dict(maker):
-                differing = [name for name in maker if record.maker.get(name) != maker[name]]
-                raise InputError(
-                    f"{self.folder} holds cells made by {in_words(record.maker)}, and this is {in_words(maker)} "
-                    f"(another {', '.join(differing)}): choose another --out, or add --mixed to keep both, each cell "
-                    "with its maker beside it."
-                )
+        refuse_others(self.folder, (record.maker for record in self.records()), maker)
+
+    def _read(self, path: Path) -> Record | None:
+        try:
+            return Record.from_dict(storage.read_sealed_json(path, "The cell"))
+        except DamagedFileError:
+            if path not in self._damaged:
+                print(f"{path} is damaged, so this cell counts as not done.", file=sys.stderr)
+                self._damaged.add(path)
+            return None
 
     def _path(self, cell: Cell) -> Path:
         return self.folder / CELLS / f"{cell.name}.json"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nu_ensembles.errors import InputError
@@ -20,8 +20,9 @@ LISTS = ("datasets", "models", "methods", "protocols", "n")
 def merged(parts: Sequence[Results], mixed: bool = False) -> Results:
     """The results of all runs.
 
-    What was asked for is taken together, list by list, so that a combination that no run measured shows as missing. Of
-    two records of a cell the longer one is kept, and the later of two equals.
+    What was asked for is taken together, list by list, so that a combination that no run measured shows as missing. Two
+    records of a cell by one maker are one at the epochs of both; by two makers the longer one is kept, and the later of
+    equals.
 
     Args:
       mixed: allow cells of several versions, devices or codes; each keeps its maker.
@@ -36,26 +37,27 @@ def merged(parts: Sequence[Results], mixed: bool = False) -> Results:
             f"These results were made by {' and by '.join(makers)}: add --mixed to have them in one file, each cell "
             "with its maker beside it."
         )
-    options = _together([part.options for part in parts])
+    options = _together(study, [part.options for part in parts], mixed)
     records: dict[Cell, Record] = {}
     for part in parts:
         for cell, record in part.records.items():
-            if cell not in records or _worth(record) >= _worth(records[cell]):
-                records[cell] = record
+            records[cell] = _united(records[cell], record) if cell in records else record
     return Results(study, options, study.declare(options), records, _about(parts))
 
 
 def usable(earlier: Results, study: Study, cells: Sequence[Cell]) -> list[Record]:
     """The records of an earlier run that a study can take over; each keeps its maker.
 
-    Of the same study all. Of another one those of the cells that it trained in the same way and measured at least as
-    much of: the networks of `corruptions` are those of `table1`.
+    Of the same study those that it asks for and that hold all they measured: a file of results keeps no more than the
+    main scores of epochs that its rows do not show. Of another one those of the cells that it trained in the same way
+    and measured at least as much of: the networks of `corruptions` are those of `table1`.
 
     Raises:
       InputError: there are none.
     """
     if earlier.study.name == study.name:
-        return list(earlier.records.values())
+        stored = [record for cell in cells if (record := earlier.records.get(cell.identity)) is not None]
+        return [record for record in stored if _in_full(record)]
     found = [record for cell in cells if (record := _serving(cell, earlier)) is not None]
     if not found:
         raise InputError(
@@ -80,16 +82,46 @@ def _serving(cell: Cell, earlier: Results) -> Record | None:
     return None
 
 
+def _in_full(record: Record) -> bool:
+    return all(set(record.cell.also) <= set(scores) for scores in record.measured.get("epochs", {}).values())
+
+
+def _united(earlier: Record, later: Record) -> Record:
+    """Two records of a cell as one."""
+    longer = later if _worth(later) >= _worth(earlier) else earlier
+    both = earlier, later
+    if dict(earlier.maker) != dict(later.maker) or any(r.status != DONE or "epochs" not in r.measured for r in both):
+        return longer
+    of_both = [record.measured["epochs"] for record in both]
+    # A file of results holds less about epochs that its rows do not show.
+    epochs = {at: max((of[at] for of in reversed(of_both) if at in of), key=_n_scores) for of in of_both for at in of}
+    cell = dataclasses.replace(longer.cell, epochs=earlier.cell.epochs + later.cell.epochs)
+    return dataclasses.replace(longer, cell=cell, measured={**longer.measured, "epochs": epochs})
+
+
+def _n_scores(scores: Mapping[str, Any]) -> int:
+    return sum(len(part) if isinstance(part, Mapping) else 1 for part in scores.values())
+
+
 def _worth(record: Record) -> tuple[bool, int]:
     return record.status == DONE, len(record.cell.epochs)
 
 
-def _together(all_options: Sequence[StudyOptions]) -> StudyOptions:
+def _together(study: Study, all_options: Sequence[StudyOptions], mixed: bool) -> StudyOptions:
     first = all_options[0]
     changes: dict[str, Any] = {name: _union(getattr(each, name) for each in all_options) for name in LISTS}
     start = min(each.first_seed for each in all_options)
     changes |= {"first_seed": start, "seeds": max(each.seed_list.stop for each in all_options) - start}
     found = dataclasses.replace(first, **changes)
+    backends = sorted({each.backend for each in all_options})
+    if len(backends) > 1:
+        declared = [study.declare(dataclasses.replace(found, backend=backend)) for backend in backends]
+        if not mixed or any(rows != declared[0] for rows in declared):
+            raise InputError(
+                f"These runs took other types of activations on {' and '.join(backends)}, so they have no cells in "
+                "common; draw a page of each, or give both the same --dtype."
+            )
+        changes["backend"] = first.backend
     for each in all_options:
         kept = {name: getattr(found, name) for name in changes}
         if dataclasses.replace(each, **kept, data_dir=None) != dataclasses.replace(found, data_dir=None):

@@ -23,7 +23,7 @@ class StudyOptions:
     """What a study measures.
 
     Attributes:
-      datasets: Data sets: digits, cifar10, cifar100.
+      datasets: Data sets: digits, cifar10, cifar100, wine, breast_cancer, embeddings, mnist, fashion_mnist.
       models: Networks: mlp, lenet, wrn-22-4.
       methods: Ways to train, such as standard and nu.
       protocols: published (the paper's hyper-parameters), matched (all as nu), selected (each tuned on validation).
@@ -65,6 +65,8 @@ class StudyOptions:
                 raise unknown_name(kind, value, known)
         if self.seeds < 1 or self.members < 1 or any(n < 1 for n in self.n):
             raise InputError("seeds, members and n count something: give whole numbers of at least 1.")
+        if self.first_seed < 0:
+            raise InputError(f"Seeds are 0 or more, so first_seed cannot be {self.first_seed}.")
 
     @property
     def seed_list(self) -> range:
@@ -125,3 +127,7 @@ class RunOptions:
     keep_probabilities: bool = False
     stop_on_error: bool = False
     verbose: int = 1
+
+    def __post_init__(self) -> None:
+        if self.cells_at_once is not None and self.cells_at_once < 1:
+            raise InputError("cells_at_once counts ensembles: give a whole number of at least 1.")

@@ -11,13 +11,19 @@ import functools
 import hashlib
 import io
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from nu_ensembles.errors import InputError
+
 # What a result depends on; a change elsewhere (a page, a message of the command line) leaves results comparable.
-ROOMS = ("datasets", "engine", "methods", "metrics", "models", "corruptions")
-FILES = ("inputs.py", "labels.py", "preprocessing.py", "problem.py", "training.py")
+ROOMS = ("corruptions", "datasets", "engine", "estimator", "methods", "metrics", "models", "theory", "tuning")
+FILES = ("ensemble.py", "inputs.py", "labels.py", "preprocessing.py", "problem.py", "stages.py", "trainer.py")
+FILES += ("training.py",)
+# Of the studies: what loads, trains, times and measures a cell.
+STUDIES = ("alone", "auto_safety", "cost", "data", "extras", "measurements", "measuring", "networks")
+STUDIES += ("out_of_distribution", "recipes", "tables", "timing", "trajectories")
 
 
 def maker() -> dict[str, str]:
@@ -37,13 +43,19 @@ def maker() -> dict[str, str]:
 @functools.cache
 def code_fingerprint() -> str:
     """Twelve hexadecimal digits over the code (not its comments and docstrings) that results depend on."""
-    package = Path(__file__).parents[1]
-    sources = [path for room in ROOMS for path in (package / room).rglob("*.py")] + [package / file for file in FILES]
     digest = hashlib.sha256()
-    for path in sorted(sources):
-        digest.update(path.relative_to(package).as_posix().encode())
+    for name, path in sorted(sources().items()):
+        digest.update(name.encode())
         digest.update(without_words(path.read_text(encoding="utf-8")).encode())
     return digest.hexdigest()[:12]
+
+
+def sources() -> dict[str, Path]:
+    """The files of that code, by their names in the package."""
+    package = Path(__file__).parents[1]
+    found = [path for room in ROOMS for path in (package / room).rglob("*.py")] + [package / file for file in FILES]
+    found += [package / "studies" / f"{name}.py" for name in STUDIES]
+    return {path.relative_to(package).as_posix(): path for path in found}
 
 
 def without_words(source: str) -> str:
@@ -59,6 +71,18 @@ def without_words(source: str) -> str:
             for row in range(words.lineno, (words.end_lineno or words.lineno) + 1):
                 lines[row - 1] = ""
     return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+def refuse_others(where: object, others: Iterable[Mapping[str, str]], maker: Mapping[str, str]) -> None:
+    """Raises if any of the others is not this maker; `where` they are."""
+    for other in others:
+        if dict(other) != dict(maker):
+            differing = [name for name in maker if other.get(name) != maker[name]]
+            raise InputError(
+                f"{where} holds cells made by {in_words(other)}, and this is {in_words(maker)} (another "
+                f"{', '.join(differing)}): choose another --out, or add --mixed to keep both, each cell with its maker "
+                "beside it."
+            )
 
 
 def in_words(entry: Mapping[str, Any]) -> str:

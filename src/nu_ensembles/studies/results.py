@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,15 +52,23 @@ class Results:
         path = Path(path)
         if path.is_dir():
             folder = StudyFolder(path)
-            return cls._of(folder.about(), folder.records())
-        entry = storage.read_json(path, "The results of a study")
-        if not isinstance(entry, dict) or "cells" not in entry or "study" not in entry:
-            raise InputError(f"{path} holds no results of a study: give a folder or a file that `study` wrote.")
-        if entry["format"] > FORMAT:
-            raise DamagedFileError(f"{path} was written by a newer version; upgrade nu-ensembles to read it.")
-        makers = entry["makers"]
-        records = [Record.from_dict({**cell, "maker": makers[cell["maker"]]}) for cell in entry["cells"]]
-        return cls._of(entry, records)
+            about, records = folder.about(), folder.records
+        else:
+            about = storage.read_json(path, "The results of a study")
+            if not isinstance(about, dict) or not {"cells", "study", "format", "makers"} <= set(about):
+                raise InputError(f"{path} holds no results of a study: give a folder or a file that `study` wrote.")
+            if about["format"] > FORMAT:
+                raise DamagedFileError(f"{path} was written by a newer version; upgrade nu-ensembles to read it.")
+            records = partial(_records_of_file, about)
+        try:
+            return cls._of(about, records())
+        except InputError:
+            raise
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise DamagedFileError(
+                f"{path} holds no results that this version can read ({type(error).__name__}: {error}); if a newer one "
+                "wrote it, upgrade nu-ensembles."
+            ) from None
 
     @classmethod
     def _of(cls, about: Mapping[str, Any], records: Iterable[Record]) -> Results:
@@ -72,7 +81,7 @@ class Results:
 
     def export(self, path: str | Path) -> None:
         """Writes everything that the rows rest on as one compact JSON file."""
-        records = [found for cell in cells_of(self.rows) if (found := self.records.get(cell.identity)) is not None]
+        records = self.declared()
         chosen = [] if self.study.slim else [choice for row in self.rows for choice in self.chosen(row)]
         in_full = {(record.cell.identity, epochs) for record, epochs in filter(None, chosen)}
         makers: list[dict[str, str]] = []
@@ -157,9 +166,13 @@ class Results:
         """Data set, n, model and protocol of the rows, each once, in order."""
         return list(dict.fromkeys(row.place for row in self.rows))
 
+    def declared(self) -> list[Record]:
+        """The records of cells that the rows name; a folder may hold others from earlier commands."""
+        return [found for cell in cells_of(self.rows) if (found := self.records.get(cell.identity)) is not None]
+
     def failures(self) -> list[Record]:
         """Cells that failed, with their reasons."""
-        return [record for record in self.records.values() if record.status == FAILED]
+        return [record for record in self.declared() if record.status == FAILED]
 
     def missing(self) -> list[Cell]:
         """Cells that were declared and have no record, or none of that length."""
@@ -173,6 +186,11 @@ class Results:
     def makers(self) -> list[Mapping[str, str]]:
         """Who made the records, each once."""
         return list({json.dumps(dict(r.maker), sort_keys=True): r.maker for r in self.records.values()}.values())
+
+
+def _records_of_file(entry: Mapping[str, Any]) -> list[Record]:
+    makers = entry["makers"]
+    return [Record.from_dict({**cell, "maker": makers[cell["maker"]]}) for cell in entry["cells"]]
 
 
 def slimmed(scores: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from nu_ensembles.errors import InputError
@@ -47,6 +48,9 @@ def run_cells(cells: Sequence[Cell], folder: StudyFolder, context: Context, how:
     Args:
       cells: of the study, each identity once (`cells.merged`).
       folder: after `StudyFolder.start`.
+
+    Raises:
+      InputError: data are missing, or an option is wrong, for some cells; the others have been trained.
     """
     how = how or RunOptions()
     started = time.perf_counter()
@@ -55,6 +59,8 @@ def run_cells(cells: Sequence[Cell], folder: StudyFolder, context: Context, how:
         folder.refuse_other_makers(made_by)
     stored = {cell: folder.load(cell) for cell in cells}
     pending = [_to_train(cell, record) for cell, record in stored.items() if not _settled(cell, record, how)]
+    kept = {cell.identity for cell, record in stored.items() if record is not None and record.status == DONE}
+    refusal: InputError | None = None
     pace = Pace(pending, len(cells) - len(pending), how.verbose)
     for record in stored.values():
         if record is not None and record.status == DONE and dict(record.maker) == made_by:
@@ -69,12 +75,18 @@ def run_cells(cells: Sequence[Cell], folder: StudyFolder, context: Context, how:
             if not pace.fits(chunk, how.time_limit, started):
                 continue
             pace.start(chunk)
-            for outcome in _carried_out(job, chunk, pace.advance, how.stop_on_error):
-                seconds = pace.finish(outcome.cell)
-                status = FAILED if outcome.reason else DONE
-                record = Record(outcome.cell, status, made_by, outcome.measured, seconds, outcome.reason)
-                folder.save(record, outcome.arrays)
-                pace.tell(outcome.cell, outcome.reason)
+            try:
+                for outcome in _carried_out(job, chunk, pace.advance, how.stop_on_error):
+                    seconds = pace.finish(outcome.cell)
+                    status = FAILED if outcome.reason else DONE
+                    record = Record(outcome.cell, status, made_by, outcome.measured, seconds, outcome.reason)
+                    if status == DONE or outcome.cell.identity not in kept:  # a shorter training is not given up
+                        folder.save(record, outcome.arrays)
+                    pace.tell(outcome.cell, outcome.reason)
+            except InputError as error:
+                refusal = refusal or error
+    if refusal is not None:
+        raise refusal
     return _standing(cells, folder, time.perf_counter() - started)
 
 
@@ -92,7 +104,8 @@ def of_one_place(groups: Sequence[list[Cell]]) -> list[list[list[Cell]]]:
     places: dict[Any, list[list[Cell]]] = {}
     for group in groups:
         places.setdefault((group[0].dataset, group[0].n_train, group[0].model), []).append(group)
-    return list(places.values())
+    # Where every seed has rows of its own, it has groups of its own.
+    return [sorted(groups, key=lambda group: min(cell.seed for cell in group)) for groups in places.values()]
 
 
 def in_turn(sources: Iterable[Iterator[Item]]) -> Iterator[Item]:
@@ -127,10 +140,18 @@ def _jobs_of(group: list[Cell], context: Context, stop_on_error: bool) -> Iterat
     try:
         yield from KINDS[group[0].kind](group, context)
     except Exception as error:
-        if stop_on_error or isinstance(error, InputError):
-            raise  # missing data or a wrong option: no cell's own fault
+        if stop_on_error:
+            raise
+        if isinstance(error, InputError):
+            yield group, partial(_refusing, error)
+            return
         reason = _in_one_line(error)
         yield group, lambda report: (Outcome(cell, {}, reason) for cell in group)
+
+
+def _refusing(error: InputError, _: object) -> Iterator[Outcome]:
+    raise error
+    yield  # a job gives outcomes
 
 
 def _carried_out(
@@ -143,8 +164,8 @@ def _carried_out(
             done.add(outcome.cell)
             yield outcome
     except Exception as error:
-        if stop_on_error:
-            raise
+        if stop_on_error or isinstance(error, InputError):
+            raise  # missing data or a wrong option: no cell's own fault
         for cell in chunk:
             if cell not in done:
                 yield Outcome(cell, {}, _in_one_line(error))

@@ -41,8 +41,8 @@ def _embeddings(seed: int) -> tuple[np.ndarray, np.ndarray]:
 def _idx_files(name: str, data_dir: Path | None) -> tuple[np.ndarray, np.ndarray]:
     folder = None if data_dir is None else data_dir / name
     if folder is None or not all((folder / file).is_file() for file in GZIPPED):
-        where = "--data-dir" if folder is None else str(folder)
-        raise InputError(f"{name} is read from its original files: put {' and '.join(GZIPPED)} into {where}/{name}.")
+        where = f"a folder {name} and name the one around it with --data-dir" if folder is None else folder
+        raise InputError(f"{name} is read from its original files: put {' and '.join(GZIPPED)} into {where}.")
     images, labels = (gzip.decompress((folder / file).read_bytes()) for file in GZIPPED)
     x = np.frombuffer(images, np.uint8, offset=16).reshape(-1, 784)
     return x, np.frombuffer(labels, np.uint8, offset=8).astype(np.int64)
