@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -129,3 +130,10 @@ def test_without_equinox_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "equinox", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'nu-ensembles\[equinox\]'"):
         from_equinox(Net)
+
+
+def test_a_model_can_be_pickled() -> None:
+    model = from_equinox(Net, features_method="features")
+    copy = pickle.loads(pickle.dumps(model))
+    variables = model.init(KEY, X)
+    np.testing.assert_array_equal(model.apply(variables, X), copy.apply(variables, X))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import flax.linen as nn
@@ -135,3 +136,8 @@ def test_a_class_or_a_function_is_refused(not_a_module: Any) -> None:
 def test_a_missing_features_method_is_named() -> None:
     with pytest.raises(InputError, match="Dense has no method 'penultimate'"):
         from_linen(nn.Dense(3), features_method="penultimate")
+
+
+def test_a_model_can_be_pickled() -> None:
+    model = from_linen(Counting(), features_method="features", rng_streams=("dropout", "noise"))
+    assert pickle.loads(pickle.dumps(model)) is model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import jax
@@ -154,3 +155,13 @@ def test_what_makes_no_module_is_refused(factory: Any, sentence: str) -> None:
 def test_a_missing_features_method_is_named() -> None:
     with pytest.raises(InputError, match="Net has no method 'penultimate'"):
         from_nnx(Net, features_method="penultimate")
+
+
+def test_a_model_can_be_pickled() -> None:
+    model = from_nnx(Net, features_method="features")
+    copy = pickle.loads(pickle.dumps(model))
+    variables = model.init(KEY, X)
+    for original, copied in ((model.apply, copy.apply), (model.features, copy.features)):
+        assert original is not None
+        assert copied is not None
+        np.testing.assert_array_equal(original(variables, X), copied(variables, X))

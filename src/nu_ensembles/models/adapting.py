@@ -23,9 +23,14 @@ Forward = Callable[[str, Any, Array, Array | None, bool], tuple[Any, Mapping[str
 
 
 def adapted(
-    init: Callable[..., Any], forward: Forward, features_method: str | None, both_method: str | None = None
+    init: Callable[..., Any],
+    forward: Forward,
+    features_method: str | None,
+    both_method: str | None = None,
+    *,
+    made_by: Callable[[], Model],
 ) -> Model:
-    """The model of an adapter's two functions."""
+    """The model of an adapter's two functions; `made_by` calls the adapter again."""
 
     def strong_init(key: Array, x: Array) -> Any:
         # A weakly typed leaf turns strong in the first step, and the second would be compiled anew.
@@ -42,13 +47,13 @@ def adapted(
         return logits, jax.tree.map(lambda new, old: _cast(new, old.dtype), dict(new_state), state)
 
     if features_method is None:
-        return Model(strong_init, apply)
+        return Model(strong_init, apply, made_by=made_by)
 
     def features(variables: Any, x: Array, *, key: Array | None = None, train: bool = False) -> Array:
         return forward(features_method, variables, x, key, train)[0]
 
     if both_method is None:
-        return Model(strong_init, apply, features)
+        return Model(strong_init, apply, features, made_by=made_by)
 
     def apply_with_features(
         variables: Any, x: Array, *, key: Array | None = None, train: bool = False
@@ -56,7 +61,7 @@ def adapted(
         (logits, found), new_state = forward(both_method, variables, x, key, train)
         return with_new_state(variables, logits, new_state, train), found
 
-    return Model(strong_init, apply, features, apply_with_features=apply_with_features)
+    return Model(strong_init, apply, features, apply_with_features=apply_with_features, made_by=made_by)
 
 
 def _cast(leaf: Array, dtype: Any) -> Array:

@@ -8,6 +8,7 @@ everything else once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -41,6 +42,7 @@ def from_equinox(
     except ImportError as error:
         raise MissingExtraError("models.from_equinox", "equinox") from error
 
+    again = partial(from_equinox, factory, features_method=features_method, axis_name=axis_name)
     if isinstance(factory, eqx.Module):
         factory = always(factory, "lambda key: Net(key=key)")
     elif not callable(factory):
@@ -71,7 +73,7 @@ def from_equinox(
         output, state = mapped(x, state, keys)
         return output, split_variables(layout.arrays((module, state)))[1]
 
-    return adapted(init, forward, features_method)
+    return adapted(init, forward, features_method, made_by=again)
 
 
 def _with_state(factory: Callable[[Array], Any]) -> Callable[[Array], tuple[Any, Any]]:

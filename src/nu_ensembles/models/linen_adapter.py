@@ -82,7 +82,9 @@ def _model(
         )
         return output, {**state, **unfreeze(updated)}
 
-    return adapted(init, forward, features_method, both_method)
+    names = {"features_method": features_method, "both_method": both_method, "rng_streams": rng_streams}
+    again = functools.partial(from_linen, module, **names, **dict(apply_options))
+    return adapted(init, forward, features_method, both_method, made_by=again)
 
 
 _cached = functools.cache(_model)

@@ -50,6 +50,7 @@ class Model:
       spec: how a built-in network was made; None for a network of the user's own.
       apply_with_features: `(what apply returns, features)` from one pass; without it such methods call both, and
         pay for two backward passes.
+      made_by: makes an adapter's model again, for `pickle`, which knows nothing of functions inside functions.
     """
 
     init: Callable[..., Any]
@@ -57,6 +58,7 @@ class Model:
     features: Callable[..., Any] | None = None
     spec: ModelSpec | None = None
     apply_with_features: Callable[..., Any] | None = None
+    made_by: Callable[[], Model] | None = dataclasses.field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for field in ("init", "apply"):
@@ -71,11 +73,17 @@ class Model:
         return self
 
     def __reduce__(self) -> tuple[Callable[..., Model], tuple[Any, ...]]:
-        if self.spec is None:
-            return Model, (self.init, self.apply, self.features, None, self.apply_with_features)
-        from nu_ensembles.models.registry import from_spec
+        if self.spec is not None:
+            from nu_ensembles.models.registry import from_spec
 
-        return from_spec, (self.spec,)
+            return from_spec, (self.spec,)
+        if self.made_by is not None:
+            return _made, (self.made_by,)
+        return Model, (self.init, self.apply, self.features, None, self.apply_with_features)
+
+
+def _made(again: Callable[[], Model]) -> Model:
+    return again()
 
 
 def logits_and_features(model: Model, variables: Any, x: Array, *, key: Array | None, train: bool) -> tuple[Any, Array]:

@@ -40,6 +40,7 @@ def from_nnx(factory: Any, *, features_method: str | None = None) -> Model:
     """
     from flax import nnx
 
+    again = functools.partial(from_nnx, factory, features_method=features_method)
     if isinstance(factory, nnx.Module):
         make = always(factory, "lambda rngs: Net(rngs=rngs)")
     elif callable(factory):
@@ -87,7 +88,7 @@ def from_nnx(factory: Any, *, features_method: str | None = None) -> Model:
             arguments["rngs"] = nnx.Rngs(jax.random.fold_in(key, len(streams)))
         return bound(x, **arguments), split_variables(arrays(module))[1]
 
-    return adapted(init, forward, features_method)
+    return adapted(init, forward, features_method, made_by=again)
 
 
 def _called_with_rngs(factory: Callable[..., Any]) -> Callable[[Any], Any]:
