@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -84,6 +86,16 @@ def test_the_temperature_of_a_fold_is_fitted_on_the_other_folds() -> None:
         before[here] = -np.log(probabilities[here, 0])
         after[here] = -np.log(powered[:, 0] / powered.sum(axis=1))
     assert temperature_gain(found).relative == pytest.approx((after - before).mean() / before.mean())
+
+
+def test_a_validation_set_is_named_and_parted_in_two_for_the_temperature() -> None:
+    folds = result(np.stack([STANDARD, BETTER]), [0.0, 0.003])
+    one_set = dataclasses.replace(folds.out_of_fold, fold_of=np.zeros(4, int))
+    found = SearchResult(**{**vars(folds), "out_of_fold": one_set})
+    assert temperature_gain(found) == temperature_gain(folds)  # whose folds are every other row
+    assert "20 steps: validation NLL 19.0 %" in verdict(found)
+    zero = SearchResult(**{**vars(found), "chosen": (0, 1)})
+    assert "no β did clearly better on the validation rows than" in verdict(zero)
 
 
 def test_the_temperature_that_is_offered_is_fitted_on_all_rows_with_the_prior() -> None:

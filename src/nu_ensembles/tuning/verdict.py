@@ -40,20 +40,26 @@ def temperature_of(found: OutOfFold, candidate: int) -> float:
 def temperature_gain(result: SearchResult) -> Gain:
     """What temperature scaling alone does for the early-stopped standard ensemble.
 
-    Each fold is scaled by a temperature fitted on the other folds, so that no label scores its own temperature.
+    Each fold is scaled by a temperature fitted on the other folds, so that no label scores its own temperature. A
+    validation set is parted in two for this.
     """
     found = result.out_of_fold
     probabilities, labels = found.probabilities[0], found.codes
     before, after = np.empty(len(labels)), np.empty(len(labels))
-    for fold in np.unique(found.fold_of):
-        here = found.fold_of == fold
-        # A single validation set has no other fold: the temperature is then fitted on what it is scored on.
-        others = ~here if (~here).any() else here
+    fold_of = np.arange(len(labels)) % 2 if _validated(result) else found.fold_of
+    for fold in np.unique(fold_of):
+        here = fold_of == fold
+        others = ~here if (~here).any() else here  # a single row has no others
         temperature = fit_temperature(probabilities[others], labels[others], PRIOR)
         own = np.arange(int(here.sum())), labels[here]
         before[here] = -np.log(np.maximum(probabilities[here][own], 1e-38))
         after[here] = -np.log(np.maximum(scale_temperature(probabilities[here], temperature)[own], 1e-38))
     return _gain(after, before, found.weight)
+
+
+def _validated(result: SearchResult) -> bool:
+    """Whether a validation set took the place of the folds."""
+    return len(np.unique(result.out_of_fold.fold_of)) == 1
 
 
 def nu_gain(result: SearchResult) -> Gain:
@@ -66,14 +72,15 @@ def nu_gain(result: SearchResult) -> Gain:
 def verdict(result: SearchResult) -> str:
     """The one sentence that a user should read."""
     scaled = temperature_gain(result).in_words()
+    where, whose = ("on the validation rows", "validation") if _validated(result) else ("out of fold", "out-of-fold")
     if result.beta == 0:
         sentence = (
-            f"β = 0, {result.n_steps} steps: no β did clearly better out of fold than an early-stopped standard "
+            f"β = 0, {result.n_steps} steps: no β did clearly better {where} than an early-stopped standard "
             f"ensemble, so this is one; temperature scaling alone gives {scaled} NLL."
         )
     else:
         sentence = (
-            f"β = {result.beta:g}, {result.n_steps} steps: out-of-fold NLL {nu_gain(result).in_words()} than an "
+            f"β = {result.beta:g}, {result.n_steps} steps: {whose} NLL {nu_gain(result).in_words()} than an "
             f"early-stopped standard ensemble (95 % interval); temperature scaling alone gives {scaled}."
         )
     if result.chosen[1] == len(result.steps) - 1:
