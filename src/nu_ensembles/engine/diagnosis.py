@@ -134,7 +134,7 @@ def advice(backend: str) -> list[str]:
         if _huge_pages_for_the_asking():
             found.append(
                 "GLIBC_TUNABLES=glibc.malloc.hugetlb=1, set before the start, gives training huge pages; on two cores "
-                "it took a fifth off a wide ResNet's steps."
+                "it took up to a fifth off a wide ResNet's steps."
             )
         return found
     return [
