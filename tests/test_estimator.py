@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+import scipy.sparse
 import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -137,6 +138,9 @@ def test_class_weights_are_sample_weights(blobs) -> None:
     assert_same_bits(
         both, fixed().fit(x, y, X_unlabeled=u, sample_weight=np.array([1.0, 5.0, 2.0])[y] * np.arange(1, 41))
     )
+    weight = np.where(np.arange(40) < 25, 0.0, 1.0)  # rows without weight are not there
+    weighted = fixed(class_weight="balanced").fit(x, y, X_unlabeled=u, sample_weight=weight)
+    assert_same_bits(weighted, fixed(class_weight="balanced").fit(x[25:], y[25:], X_unlabeled=u))
     balanced = fixed(class_weight="balanced").fit(x, y, X_unlabeled=u)
     plain = fixed().fit(x, y, X_unlabeled=u)
     assert balanced.predict_proba(x)[:, 0].mean() < plain.predict_proba(x)[:, 0].mean()
@@ -273,6 +277,20 @@ def test_frames_must_agree_in_their_columns_and_their_order(fitted, blobs) -> No
         fixed().fit(Frame(x, "abcd"), y, X_unlabeled=Frame(u, "abdc"))
     with pytest.raises(InputError, match=r"other columns than X \(these stand in one only: d, e\); give it the same"):
         fixed().fit(Frame(x, "abcd"), y, X_unlabeled=nu.Unlabeled(Frame(u, "abce")))
+    with pytest.raises(InputError, match=r"the validation x has other columns than X \(they stand in another order\)"):
+        auto().fit(Frame(x, "abcd"), y, X_unlabeled=u, validation=(Frame(x, "dcba"), y))
+
+
+def test_rows_of_numbers_of_several_types_are_taken_wherever_x_is(blobs) -> None:
+    x, y, u = (np.asarray(part, float) if part.ndim > 1 else part for part in blobs)
+    mixed = [np.concatenate([rows.astype(object), rows[:, :1] > 0], axis=1) for rows in (x, u)]
+    plain = [rows.astype(float) for rows in mixed]
+    found, expected = (
+        auto().fit(a, y, X_unlabeled=b, validation=(a, y)).predict_proba(plain[1]) for a, b in (mixed, plain)
+    )
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(InputError, match=r"X_unlabeled cannot be taken as numbers .*'red'.*encode text"):
+        fixed().fit(mixed[0], y, X_unlabeled=np.full((3, 5), "red", object))
 
 
 # Choosing by itself
@@ -409,6 +427,8 @@ def test_folds_may_be_a_splitter_or_splits_that_number_the_rows_of_x(blobs) -> N
     assert folds_of(auto(cv=splits), blobs) == [(20, 20), (35, 5)]
     weight = np.where(np.arange(40) < 3, 0.0, 1.0)
     assert folds_of(auto(cv=iter(splits)), blobs, sample_weight=weight) == [(17, 20), (35, 2)]
+    masks = [tuple(np.isin(np.arange(40), rows) for rows in split) for split in splits]
+    assert folds_of(auto(cv=masks), blobs) == [(20, 20), (35, 5)]
 
 
 # Being an estimator
@@ -620,6 +640,12 @@ def test_steps_and_temperature_of_a_joint_method_come_from_one_training_a_fold_w
         ({"standardize": "yes"}, "standardize must be True, False or 'auto', not 'yes'"),
         ({"beta": "auto", "cv": 1}, "cv must be a whole number of at least 2, not 1"),
         ({"beta": "auto", "cv": []}, "cv yields no split"),
+        ({"beta": "auto", "cv": "five"}, "cv is 'five'; give a number of folds"),
+        ({"beta": "auto", "cv": 2.5}, "cv is 2.5; give a number of folds"),
+        ({"beta": "auto", "cv": [([0, 1], [2, 40])]}, "row numbers from 0 to 39, or a bool for each row of X"),
+        ({"beta": "auto", "cv": [([0, 1], [-1])]}, "row numbers from 0 to 39"),
+        ({"beta": "auto", "cv": [([True, False], [False, True])]}, "a bool for each row of X"),
+        ({"augment": "flip_crop"}, r"Only images are flipped and cropped.*rows have shape \(4,\)"),
         ({"beta": "auto", "cv": [([], [1, 2])]}, "A split of cv has no labelled row to train on or none to hold out"),
         ({"plan": "fast"}, "Unknown plan 'fast'"),
         ({"resume": True, "run_folder": None}, "resume=True needs the run_folder"),
@@ -631,6 +657,22 @@ def test_options_that_cannot_be_used_are_refused(blobs, tmp_path: Path, options:
     with pytest.raises(InputError, match=sentence):
         fixed(**{"run_folder": tmp_path / "run", **options}).fit(x, y, X_unlabeled=u)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("method", [nu.methods.Nu, 3])
+def test_a_method_that_is_no_method_is_refused(blobs, method: Any) -> None:
+    x, y, u = blobs
+    with pytest.raises(InputError, match=r"method must be a name, such as 'nu', or an instance"):
+        nu.EnsembleClassifier(method).fit(x, y, X_unlabeled=u)
+    with pytest.raises(InputError, match=r"method must be a name, such as 'nu', or an instance"):
+        nu.fit("mlp", x, y, u, method)
+
+
+def test_counts_of_any_whole_type_mean_the_same(fitted, blobs) -> None:
+    x, y, u = blobs
+    small = {name: np.uint8(SMALL[name]) for name in ("n_members", "batch_size", "max_iter")}
+    assert_same_bits(fixed(**small).fit(x, y, X_unlabeled=u), fitted)
+    assert fitted.n_iter_ <= SMALL["max_iter"]
 
 
 def test_an_unknown_method_suggests_the_nearest(blobs) -> None:
@@ -646,6 +688,8 @@ def test_an_unknown_method_suggests_the_nearest(blobs) -> None:
             {"X_unlabeled": np.full((5, 4), np.nan)},
             r"X_unlabeled contains NaN: 20 value\(s\) not finite, the first in row 0",
         ),
+        ({"X_unlabeled": scipy.sparse.csr_matrix(np.zeros((5, 4)))}, r"X_unlabeled is sparse; give a dense array"),
+        ({"X_unlabeled": 3.0}, r"X_unlabeled has shape \(\); give one row per sample"),
         ({"X": np.full((40, 4), np.inf)}, "X contains infinity"),
         ({"y": None}, "requires y to be passed"),
         ({"y": np.zeros(40)}, "y holds one class only"),

@@ -18,6 +18,7 @@ from nu_ensembles.inputs import check_labels, check_positive, check_rows, check_
         (np.ones((2, 3), np.float32), np.float32),
         (np.ones((2, 3), np.float64), np.float64),
         (np.ones((2, 3), np.float16), np.float32),
+        (np.ones((2, 3), np.longdouble), np.float64),
         ([[1, 2], [3, 4]], np.float64),
         ([[True, False]], np.float64),
     ],

@@ -116,3 +116,11 @@ def test_sizes_that_make_no_sense_are_refused(sizes: tuple[int, int, int], sente
 
 def test_no_points_give_no_labels() -> None:
     assert nu.random_labels(0, 0, 3, 2).shape == (2, 0)
+
+
+def test_counts_may_be_unsigned_numbers_of_numpys() -> None:
+    expected = nu.random_labels(0, n_points=5, n_classes=10, n_members=12)
+    for kind in (np.uint8, np.uint64):
+        found = nu.random_labels(0, n_points=kind(5), n_classes=kind(10), n_members=kind(12))
+        np.testing.assert_array_equal(found, expected)
+    assert nu.theory.expected_variance(np.uint8(20), np.uint8(10)) == nu.theory.expected_variance(20, 10)

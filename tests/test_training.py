@@ -17,7 +17,6 @@ import pytest
 
 import nu_ensembles as nu
 from nu_ensembles import metrics, models, stages, storage
-from nu_ensembles.engine.augmentation import FlipAndCrop
 from nu_ensembles.errors import InputError, NonFiniteLossError
 from nu_ensembles.methods import Nu, Standard, method
 
@@ -259,11 +258,15 @@ def test_validation_scores_stand_in_the_history(fit: Fit, blobs, fitted: nu.Ense
 
 
 def test_options_reach_the_engine(fit: Fit, captured) -> None:
-    sgd, crop = optax.sgd(0.1), FlipAndCrop(padding=1)
+    sgd = optax.sgd(0.1)
+
+    def shifted(key: jax.Array, rows: jax.Array) -> jax.Array:
+        return rows + 1
+
     given = captured(
         fit,
         optimizer=sgd,
-        augment=crop,
+        augment=shifted,
         augment_unlabeled=True,
         unlabeled_batch_size=16,
         weight_decay=0.5,
@@ -271,7 +274,7 @@ def test_options_reach_the_engine(fit: Fit, captured) -> None:
     )
     program, lanes = given["program"], given["lanes"]
     assert program.optimiser is sgd
-    assert program.augment == program.augment_unlabeled == crop
+    assert program.augment is program.augment_unlabeled is shifted
     assert (program.batch_size, program.unlabeled_batch_size) == (8, 16)
     assert lanes.weight_decay.tolist() == [0.5] * 3
     assert given["plan"] == "sequential"

@@ -92,7 +92,7 @@ class Ensemble:
         return self.classes[self.predict_proba(x, batch_size).argmax(axis=1)]
 
     def _batches(self, x: np.ndarray, batch_size: int | None) -> Iterator[tuple[slice, np.ndarray]]:
-        check_rows(x[:0], "X", self.row_shape, least_rows=0)
+        check_rows(x[:0] if x.ndim > 1 else x, "X", self.row_shape, least_rows=0)
         if batch_size is not None:
             check_whole(batch_size, "batch_size")
         params, model_state = jax.tree.map(jnp.asarray, (self.params, self.model_state))

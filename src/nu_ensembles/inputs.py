@@ -36,6 +36,8 @@ def check_rows(
     Raises:
       InputError: not numbers, not finite, of another shape, or too few.
     """
+    if hasattr(x, "toarray"):
+        raise InputError(f"{name} is sparse; give a dense array, as its toarray() makes.")
     x = np.asarray(x)
     if x.dtype.kind not in "biuf":
         raise InputError(f"{name} holds {x.dtype} values; give numbers only (encode text and dates first).")
@@ -58,7 +60,7 @@ def check_rows(
     if x.dtype.kind != "f":
         return x.astype(np.float64)
     if x.dtype.itemsize != 8:
-        x = x.astype(np.float32)
+        x = x.astype(np.float32 if x.dtype.itemsize < 8 else np.float64)
     finite = np.isfinite(x).all(axis=tuple(range(1, x.ndim)))
     if not finite.all():
         bad = x[~finite]

@@ -61,9 +61,8 @@ def random_labels(seed: int | Array, n_points: int, n_classes: int, n_members: i
     Returns:
       int32 `[n_members, n_points]`.
     """
-    check_whole(n_points, "n_points", least=0)
-    check_whole(n_classes, "n_classes")
-    check_whole(n_members, "n_members")
+    n_points = check_whole(n_points, "n_points", least=0)
+    n_classes, n_members = check_whole(n_classes, "n_classes"), check_whole(n_members, "n_members")
     key = random_key(seed)
     n_blocks = -(-n_members // n_classes)
     ranked = jnp.tile(jnp.arange(n_classes, dtype=jnp.int32)[:, None], (1, n_points))

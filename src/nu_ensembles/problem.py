@@ -76,7 +76,7 @@ def prepare(
     numbers = (np.arange(len(x)) if row_numbers is None else row_numbers)[counted]
     x, codes, weight = x[counted], codes[counted], weight[counted]
     u = None
-    if x_unlabeled is not None and len(x_unlabeled):
+    if x_unlabeled is not None and np.shape(x_unlabeled)[:1] != (0,):
         u = check_rows(x_unlabeled, names[1], x.shape[1:])
         check_kind(u, x.dtype == np.uint8, names[1])
     scaling = Standardisation.fit(*(part for part in (x, u) if part is not None)) if standardize else None
@@ -126,6 +126,10 @@ def effective_method(method: AnyMethod, n_unlabeled: int) -> AnyMethod:
     Without any, a nu-ensemble becomes the standard ensemble that it is at beta = 0, with a warning, and so does what
     only adds nu to something else. Every other method that takes unlabelled rows is refused: it would be another one.
     """
+    if isinstance(method, type) or not hasattr(method, "effective"):
+        raise InputError(
+            f"method must be a name, such as 'nu', or an instance, such as nu.methods.Nu(0.01), not {method!r}."
+        )
     method = method.effective()
     if not method.uses_unlabeled or n_unlabeled:
         return method
@@ -145,9 +149,14 @@ def effective_method(method: AnyMethod, n_unlabeled: int) -> AnyMethod:
     return without
 
 
-def validation_rows(problem: Problem, validation: tuple[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and class numbers `[N]` of a validation set `(x, y)`, checked and scaled as the training rows were."""
+def check_pair(validation: Any) -> None:
+    """Refuses what is no pair."""
     if not isinstance(validation, tuple | list) or len(validation) != 2:
         raise InputError("validation must be a pair, (x, y).")
+
+
+def validation_rows(problem: Problem, validation: tuple[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and class numbers `[N]` of a validation set `(x, y)`, checked and scaled as the training rows were."""
+    check_pair(validation)
     x = problem.rows(validation[0], "the validation x")
     return x, check_labels(validation[1], problem.classes, len(x))[1]

@@ -31,7 +31,7 @@ from nu_ensembles.metrics import evaluate as score
 from nu_ensembles.models import Model
 from nu_ensembles.problem import Problem, build_network, effective_method, prepare, validation_rows
 from nu_ensembles.runs import RunFolder
-from nu_ensembles.trainer import check_procedure, ensemble_of, fit_members, fit_problem
+from nu_ensembles.trainer import check_training, ensemble_of, fit_members, fit_problem
 
 __all__ = ["fit", "fit_problem", "n_steps_of"]
 
@@ -82,7 +82,8 @@ def fit(
       x_unlabeled: `[M, …]`, or None.
       method: a method of `nu.methods`, or its name; `Nu(beta=0.01)` by default, `Standard()` without unlabelled data.
       n_members: K.
-      epochs: passes over the labelled rows, 100 by default; or give `steps`, the number of optimiser steps.
+      epochs: passes over the labelled rows, 100 by default, of whole batches: 70 rows in batches of 32 are two steps.
+        Or give `steps`, the number of optimiser steps.
       seed: a whole number or a `jax.random` key. Member k depends on the seed and k alone, not on K.
       classes: all classes, if y does not hold each of them.
       standardize: scale every feature to mean 0 and variance 1 over labelled and unlabelled rows.
@@ -102,7 +103,7 @@ def fit(
       InputError: data or options that cannot be used; the sentence says what to do.
       NonFiniteLossError: the training diverged.
     """
-    check_whole(n_members, "n_members")
+    n_members = check_whole(n_members, "n_members")
     problem = prepare(x, y, x_unlabeled, sample_weight, classes, standardize, names=("x", "x_unlabeled"))
     if method is None:
         method = Nu() if problem.n_unlabeled else Standard()
@@ -142,7 +143,7 @@ def fit(
     check_plan(plan, first)
     settings.check_augmentation(first)
     held_out = None if validation is None else validation_rows(problem, validation)
-    check_procedure(chosen, problem, settings, validated=held_out is not None)
+    check_training(chosen, problem, settings, validated=held_out is not None)
     every = n_steps_of(check_positive(evaluate_every, "evaluate_every"), len(problem.x), batch_size)
     if resume and run_folder is None:
         raise InputError("resume=True needs the run_folder of the run that is to go on.")

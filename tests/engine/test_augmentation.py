@@ -57,3 +57,10 @@ def test_callables_and_none_pass_through() -> None:
 def test_an_unknown_name_suggests_the_nearest() -> None:
     with pytest.raises(InputError, match=r"Unknown augmentation 'flipcrop'. Did you mean 'flip_crop'"):
         as_augmentation("flipcrop")
+
+
+def test_grey_images_need_no_axis_of_channels() -> None:
+    images = jnp.arange(2 * 8 * 8.0).reshape(2, 8, 8)
+    key = jax.random.key(0)
+    found = FlipAndCrop()(key, images)
+    np.testing.assert_array_equal(found, FlipAndCrop()(key, images[..., None])[..., 0])

@@ -123,6 +123,8 @@ def test_labelling_scores_have_their_formula():
         (lambda: metrics.ConformalSets(score="adaptative"), "Did you mean 'adaptive'"),
         (lambda: metrics.ConformalSets().transform([[0.5, 0.5]]), "call fit"),
         (lambda: metrics.set_coverage([[True, False]], [0, 1]), "Sets have shape"),
+        (lambda: metrics.set_coverage([[True, False]], [-1]), "Labels"),
+        (lambda: metrics.set_coverage([[True, False]], [2]), "Labels"),
         (lambda: metrics.rank_for_labelling(MEMBERS, by="entrpy"), "Did you mean 'entropy'"),
         (lambda: metrics.rank_for_labelling(MEMBERS[:1]), "compares members"),
         (lambda: metrics.rank_for_labelling(MEMBERS, n_rows=0), "n_rows"),

@@ -52,9 +52,9 @@ class Settings:
     deterministic: bool = False
 
     def __post_init__(self) -> None:
-        check_whole(self.batch_size, "batch_size")
-        if self.unlabeled_batch_size is not None:
-            check_whole(self.unlabeled_batch_size, "unlabeled_batch_size")
+        for name in ("batch_size", "unlabeled_batch_size"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, check_whole(getattr(self, name), name))
         check_positive(self.learning_rate, "learning_rate")
         check_positive(self.weight_decay, "weight_decay", zero_allowed=True)
         if self.dtype not in DTYPES:

@@ -32,6 +32,8 @@ class FlipAndCrop:
     published_offsets: bool = False
 
     def __call__(self, key: Array, images: Array) -> Array:
+        if images.ndim == 3:  # without an axis of channels
+            return self(key, images[..., None])[..., 0]
         n, height, width, channels = images.shape
         flip_key, row_key, column_key = jax.random.split(key, 3)
         flip = jax.random.bernoulli(flip_key, 0.5, (n, 1, 1, 1))

@@ -51,4 +51,4 @@ def free_bytes(device: Any) -> int:
 
 def lanes_that_fit(program: Program, row_shape: tuple[int, ...], with_unlabeled: bool, device: Any) -> int:
     """How many lanes may train at once on a device; at least one, since there is no smaller program."""
-    return max(1, free_bytes(device) // lane_bytes(program, row_shape, with_unlabeled))
+    return max(1, free_bytes(device) // max(1, lane_bytes(program, row_shape, with_unlabeled)))

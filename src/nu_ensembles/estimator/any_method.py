@@ -19,18 +19,13 @@ from nu_ensembles.engine.augmentation import Augmentation, as_augmentation
 from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.plans import check_plan
 from nu_ensembles.errors import InputError
-from nu_ensembles.estimator.arguments import (
-    check_same_columns,
-    folds_of,
-    separate_unlabeled,
-    wants_standardisation,
-)
+from nu_ensembles.estimator.arguments import folds_of, numbers_of, separate_unlabeled, wants_standardisation
 from nu_ensembles.inputs import Unlabeled, check_rows, check_whole
 from nu_ensembles.methods import AnyMethod, Method, Procedure
 from nu_ensembles.models import Model
-from nu_ensembles.problem import Problem, build_network, effective_method, prepare, validation_rows
+from nu_ensembles.problem import Problem, build_network, check_pair, effective_method, prepare, validation_rows
 from nu_ensembles.runs import RunFolder
-from nu_ensembles.trainer import check_procedure, ensemble_of, fit_members
+from nu_ensembles.trainer import check_training, ensemble_of, fit_members
 from nu_ensembles.tuning import SearchResult, SearchSettings
 
 # Lengths that early stopping tries for a method of several trainings, which has to be carried out for each.
@@ -175,7 +170,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
           validation: `(X, y)` that takes the place of the folds wherever something is chosen.
         """
         check_whole(self.n_members, "n_members")
-        check_whole(self.max_iter, "max_iter")
+        max_iter = check_whole(self.max_iter, "max_iter")
         method = self._method()
         problem = self._problem(X, y, X_unlabeled, sample_weight)
         method = effective_method(method, problem.n_unlabeled)
@@ -183,11 +178,11 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         settings = self._settings()
         check_plan(self.plan, self._candidate(method, 0.0))
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        max_steps = self.max_iter * math.ceil(len(problem.x) / self.batch_size)
+        max_steps = max_iter * math.ceil(len(problem.x) / self.batch_size)
         how = self._search_settings(method)
-        held_out = None if validation is None else validation_rows(problem, validation)
-        check_procedure(method, problem, settings, validated=held_out is not None)
-        folds = [] if how is None or validation is not None else folds_of(self.cv, problem, seed)
+        held_out = None if validation is None else self._validation(problem, X, validation)
+        check_training(method, problem, settings, validated=held_out is not None)
+        folds = [] if how is None or validation is not None else folds_of(self.cv, problem, seed, len(X))
         # Only now, when the data and the options are known to be good, is anything written.
         run = self._run_folder(seed)
         result = None
@@ -217,7 +212,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
             run.finish()
         self._describe(method, result)
         self.classes_ = problem.classes
-        self.n_iter_ = max(1, round(self.n_steps_ * self.batch_size / len(problem.x)))
+        self.n_iter_ = min(max_iter, max(1, round(self.n_steps_ * self.batch_size / len(problem.x))))
         training = {
             "method": method.name,
             "hyper_parameters": methods.hyper_parameters(method),
@@ -270,22 +265,30 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     def _problem(self, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any) -> Problem:
         U = X_unlabeled.rows if isinstance(X_unlabeled, Unlabeled) else X_unlabeled
-        check_same_columns(X, U)
+        U = numbers_of(U, "X_unlabeled", X)
         if y is None:
             raise InputError("This classifier requires y to be passed, but the target y is None.")
         X, y = validate_data(self, X, y, allow_nd=True, ensure_all_finite=False, dtype="numeric")
         y = column_or_1d(y, warn=True)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        labelled, U = separate_unlabeled(X, y, None if U is None else np.asarray(U), self.unlabeled_label)
+        labelled, U = separate_unlabeled(X, y, U, self.unlabeled_label)
         X, y = X[labelled], y[labelled]
         sample_weight = None if sample_weight is None else sample_weight[labelled]
         check_classification_targets(y)
         if self.class_weight is not None:
-            weight = compute_sample_weight(self.class_weight, y)
-            sample_weight = weight if sample_weight is None else weight * sample_weight
+            own = np.ones(len(y)) if sample_weight is None else sample_weight
+            counted = own > 0 if (own > 0).any() else own >= 0  # rows without weight do not make a class frequent
+            sample_weight = own.copy()
+            sample_weight[counted] *= compute_sample_weight(self.class_weight, y[counted])
         scaled = wants_standardisation(self.standardize, X)
         return prepare(X, y, U, sample_weight, standardize=scaled, row_numbers=labelled)
+
+    @staticmethod
+    def _validation(problem: Problem, X: Any, validation: Any) -> tuple[np.ndarray, np.ndarray]:
+        check_pair(validation)
+        rows = numbers_of(validation[0], "the validation x", X)
+        return validation_rows(problem, (rows, validation[1]))
 
     def _settings(self) -> Settings:
         return Settings(

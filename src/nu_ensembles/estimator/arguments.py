@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_array
 
 from nu_ensembles.errors import InputError
 from nu_ensembles.inputs import check_rows, check_whole
@@ -15,14 +16,32 @@ from nu_ensembles.tuning import Fold, stratified_folds
 FEW_LABELS = 100
 
 
-def check_same_columns(X: Any, U: Any) -> None:
+def numbers_of(other: Any, name: str, X: Any) -> np.ndarray | None:
+    """Rows beside X as an array, taken as scikit-learn takes X: data frames of several types become one of numbers.
+
+    Raises:
+      InputError: not numbers; or a data frame with other columns than X.
+    """
+    if other is None:
+        return None
+    check_same_columns(X, other, name)
+    if hasattr(other, "toarray") or np.ndim(other) == 0:
+        return check_rows(other, name)  # which says what is wrong
+    try:
+        lax = {"allow_nd": True, "ensure_2d": False, "ensure_all_finite": False, "ensure_min_samples": 0}
+        return check_array(other, dtype="numeric", ensure_min_features=0, input_name=name, **lax)
+    except ValueError as error:
+        raise InputError(f"{name} cannot be taken as numbers ({error}); encode text and dates first.") from None
+
+
+def check_same_columns(X: Any, other: Any, name: str) -> None:
     """Data frames must agree in their columns: numpy would drop the names and take any order."""
-    names, unlabeled_names = (getattr(each, "columns", None) for each in (X, U))
-    if names is None or unlabeled_names is None or list(names) == list(unlabeled_names):
+    names, other_names = (getattr(each, "columns", None) for each in (X, other))
+    if names is None or other_names is None or list(names) == list(other_names):
         return
-    strange = sorted({str(n) for n in unlabeled_names} ^ {str(n) for n in names})
+    strange = sorted({str(n) for n in other_names} ^ {str(n) for n in names})
     detail = f"these stand in one only: {', '.join(strange[:5])}" if strange else "they stand in another order"
-    raise InputError(f"X_unlabeled has other columns than X ({detail}); give it the same columns in the same order.")
+    raise InputError(f"{name} has other columns than X ({detail}); give it the same columns in the same order.")
 
 
 def separate_unlabeled(
@@ -50,22 +69,37 @@ def wants_standardisation(standardize: bool | str, X: np.ndarray) -> bool:
     return X.ndim == 2 and X.dtype != np.uint8
 
 
-def folds_of(cv: Any, problem: Problem, seed: int) -> list[Fold]:
-    """The folds that `cv` means: a number, a scikit-learn splitter or an iterable of splits of the rows of X."""
+def folds_of(cv: Any, problem: Problem, seed: int, n_rows: int) -> list[Fold]:
+    """The folds that `cv` means: a number, a scikit-learn splitter or an iterable of splits of X's `n_rows` rows.
+
+    A split holds row numbers or bool masks.
+    """
     cv = 5 if cv is None else cv
     if isinstance(cv, int | np.integer):
         n_folds = check_whole(cv, "cv", least=2)
         n_repeats = 2 if len(problem.codes) < FEW_LABELS else 1
         return stratified_folds(problem.codes, n_folds, n_repeats, seed)
-    if hasattr(cv, "split"):
+    if hasattr(cv, "split") and not isinstance(cv, str):
         return [Fold(*split) for split in cv.split(problem.codes, problem.codes)]
     # Given splits number the rows of X; rows without label or weight are not among ours.
     position = {row: number for number, row in enumerate(problem.row_numbers.tolist())}
 
     def ours(rows: Any) -> np.ndarray:
-        return np.array([position[row] for row in np.asarray(rows).tolist() if row in position], int)
+        rows = np.asarray(rows)
+        if rows.dtype == bool and rows.shape == (n_rows,):
+            rows = np.flatnonzero(rows)
+        if rows.size and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n_rows):
+            raise InputError(f"A split of cv holds row numbers from 0 to {n_rows - 1}, or a bool for each row of X.")
+        return np.array([position[row] for row in rows.tolist() if row in position], int)
 
-    folds = [Fold(ours(train), ours(held_out)) for train, held_out in cv]
+    try:
+        folds = [Fold(ours(train), ours(held_out)) for train, held_out in cv]
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"cv is {cv!r}; give a number of folds, a scikit-learn splitter or an iterable of (train, test) splits."
+        ) from None
     if not folds:
         raise InputError("cv yields no split; give a number of folds, a splitter or an iterable of splits.")
     if not all(len(part) for fold in folds for part in fold):

@@ -55,7 +55,8 @@ def brier_decomposition(
 
     The terms add up, and a calibrated predictor has a reliability near 0.
 
-    All terms lie in 0 … 2. Hides, as every binned estimate, what cancels within a bin or group.
+    All terms lie in 0 … 2, but for the resolution of the exact method, which spread within bins makes negative on few
+    samples. Hides, as every binned estimate, what cancels within a bin or group.
     References: Murphy (1973); Stephenson, Coelho & Jolliffe (2008) for the terms within bins; Ferro & Fricker
     (2012) for the noise.
 

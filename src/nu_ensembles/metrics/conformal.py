@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nu_ensembles.errors import InputError, unknown_name
-from nu_ensembles.metrics.inputs import check_member_probs, check_predictions, mean_probability
+from nu_ensembles.metrics.inputs import check_labels, check_member_probs, check_predictions, mean_probability
 from nu_ensembles.metrics.scores import label_probability
 from nu_ensembles.metrics.weighting import Values
 
@@ -85,5 +85,5 @@ def set_coverage(sets: ArrayLike, labels: ArrayLike) -> tuple[float, float]:
     inside = np.asarray(sets, dtype=bool)
     if inside.ndim != 2 or np.shape(labels) != inside.shape[:1]:
         raise InputError(f"Sets have shape {inside.shape} and labels {np.shape(labels)}: give [N, C] and [N].")
-    covered = label_probability(inside.astype(np.float64), np.asarray(labels, dtype=np.int64))
+    covered = label_probability(inside.astype(np.float64), check_labels(labels, *inside.shape))
     return float(covered.mean()), float(inside.sum(axis=1).mean())

@@ -32,7 +32,7 @@ def expected_variance(n_members: int, n_classes: int, labels: str = "without_rep
     - "shared" (all members get the same label) and "uniform" (a soft target): 0.
     """
     _check_counts(n_members, n_classes)
-    K, c = n_members, n_classes
+    K, c = int(n_members), int(n_classes)
     if labels == "without_replacement":
         q, r = divmod(K, c)
         return 0.5 * (1.0 / c - (q**2 + (2 * q + 1) * r / c) / K**2)
