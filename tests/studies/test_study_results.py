@@ -46,7 +46,7 @@ def test_the_export_says_who_made_it_how_and_how_long_it_took(small_study):
     entry = json.loads((small_study / "results.json").read_text())
     assert entry["commands"] == [
         "nu-ensembles study table1 --datasets digits --models mlp --methods standard,nu --protocols published,matched "
-        "--seeds 2 --rule published --quick"
+        "--seeds 2 --members 10 --rule published --quick"
     ]
     assert entry["environment"]["versions"]["jax"]
     assert {"nu_ensembles", "jax", "backend", "device", "code"} == set(entry["makers"][0])

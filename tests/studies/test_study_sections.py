@@ -217,6 +217,12 @@ def test_a_failed_cell_is_named_with_its_reason():
     assert f"Failed: {cell.title}: the device ran out of memory" in render_page(study_page(broken))
 
 
+@pytest.mark.parametrize(("asked", "trained"), [(None, 20), (10, 10), (4, 4)])
+def test_ensembles_have_as_many_members_as_asked_for(asked, trained):
+    rows = STUDIES["ensemble-size"].declare(StudyOptions(members=asked, backend="cpu"))
+    assert {cell.n_members for cell in cells_of(rows)} == {trained}
+
+
 def test_the_plateau_is_where_the_mean_stays_close_to_its_last_value():
     falling = np.array([[0.5], [0.3], [0.21], [0.201], [0.2]])
     assert plateau(falling, 0.02) == 3

@@ -45,7 +45,7 @@ def study(
     n: Sizes = (),
     seeds: Annotated[int, Parameter(group=WHAT)] = 5,
     first_seed: Annotated[int, Parameter(group=WHAT)] = 0,
-    members: Annotated[int, Parameter(group=WHAT)] = 10,
+    members: Annotated[int | None, Parameter(group=WHAT)] = None,
     rule: Annotated[Literal["published", "nll"] | None, Parameter(group=WHAT)] = None,
     fine_betas: Annotated[bool, FLAG, Parameter(group=WHAT)] = False,
     dtype: Annotated[Literal["auto", "float32", "bfloat16"], Parameter(group=WHAT)] = "auto",
@@ -85,7 +85,7 @@ def study(
       n: Numbers of labelled rows.
       seeds: How many seeds.
       first_seed: The first of them.
-      members: Networks in an ensemble.
+      members: Networks in an ensemble: 10 by default, 20 for ensemble-size.
       rule: What selected minimises on validation: published is (1 - accuracy)^2 + TACE^2, nll the NLL. By default the
         paper's, but nll for methods.
       fine_betas: Let selected try small values of beta, too, down to 1e-4.

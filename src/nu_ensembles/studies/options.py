@@ -16,6 +16,7 @@ from nu_ensembles.errors import InputError, unknown_name
 PROTOCOLS = ("published", "matched", "selected")
 RULES = ("published", "nll")
 DTYPES = ("auto", "float32", "bfloat16")
+MEMBERS = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +31,7 @@ class StudyOptions:
       n: Numbers of labelled rows.
       seeds: How many seeds.
       first_seed: The first of them.
-      members: Networks in an ensemble.
+      members: Networks in an ensemble; None for the study's own, 10 but for ensemble-size.
       rule: What selected minimises on validation: published is (1 - accuracy)^2 + TACE^2, nll the NLL; empty for the
         study's own.
       fine_betas: Let selected try small values of beta, too, down to 1e-4.
@@ -47,7 +48,7 @@ class StudyOptions:
     n: tuple[int, ...] = ()
     seeds: int = 5
     first_seed: int = 0
-    members: int = 10
+    members: int | None = None
     rule: str = ""
     fine_betas: bool = False
     dtype: str = "auto"
@@ -63,7 +64,7 @@ class StudyOptions:
         ):
             if value not in known:
                 raise unknown_name(kind, value, known)
-        if self.seeds < 1 or self.members < 1 or any(n < 1 for n in self.n):
+        if self.seeds < 1 or (self.members is not None and self.members < 1) or any(n < 1 for n in self.n):
             raise InputError("seeds, members and n count something: give whole numbers of at least 1.")
         if self.first_seed < 0:
             raise InputError(f"Seeds are 0 or more, so first_seed cannot be {self.first_seed}.")

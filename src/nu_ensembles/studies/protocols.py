@@ -16,7 +16,7 @@ from nu_ensembles.studies import published
 from nu_ensembles.studies.cells import Cell
 from nu_ensembles.studies.data import data_set
 from nu_ensembles.studies.networks import activation_dtype, check_model
-from nu_ensembles.studies.options import StudyOptions
+from nu_ensembles.studies.options import MEMBERS, StudyOptions
 from nu_ensembles.studies.published import Setting
 from nu_ensembles.studies.study import Candidate, Row
 
@@ -115,7 +115,7 @@ def make_cell(
         n_test=about.n_test,
         split=about.split,
         augment=about.augment,
-        n_members=options.members,
+        n_members=options.members or MEMBERS,
         dtype=activation_dtype(model, options.dtype, options.backend),
     )
     cell = dataclasses.replace(cell, **others)

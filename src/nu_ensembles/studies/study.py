@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nu_ensembles.studies.cells import Cell, merged
+from nu_ensembles.studies.options import MEMBERS, StudyOptions
 
 if TYPE_CHECKING:
     from nu_ensembles.studies.claims import Claim
-    from nu_ensembles.studies.options import StudyOptions
     from nu_ensembles.studies.results import Results
 
 Candidate = tuple[Cell, int]
@@ -90,7 +90,7 @@ class Study:
             import jax
 
             options = dataclasses.replace(options, backend=jax.default_backend())
-        return options.or_default(**{"rule": "published", **self.defaults})
+        return options.or_default(**{"rule": "published", "members": MEMBERS, **self.defaults})
 
 
 def cells_of(rows: Sequence[Row]) -> list[Cell]:
