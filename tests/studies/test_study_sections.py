@@ -6,7 +6,7 @@ import pytest
 from nu_ensembles.estimator import NuEnsembleClassifier
 from nu_ensembles.metrics import evaluate
 from nu_ensembles.report.page import Table, render_page
-from nu_ensembles.report.study_curves import size_curves
+from nu_ensembles.report.study_curves import Series, curves_section, size_curves
 from nu_ensembles.report.study_maps import UNCLEAR, number_map
 from nu_ensembles.report.study_page import study_page
 from nu_ensembles.report.study_tables import claims_section, members_section, scores_section
@@ -167,6 +167,16 @@ def test_a_gain_cannot_shrink_over_one_size():
 def test_one_size_makes_no_curve():
     assert size_curves(trained_at(made_up("training-size"), 25)) is None
     assert size_curves(trained_at(made_up("training-size"), 25, 400)) is not None
+
+
+def test_a_curve_says_where_it_is_infinite():
+    values = np.array([[1.0, 2.0], [1.0, np.inf], [1.0, 1.5]])
+    groups = [("Somewhere", lambda metric: [Series("ν", "nu", (1, 2, 3), values)])]
+    (gallery,) = curves_section("Curves", "", groups, "x", ("nll",)).blocks[1:]
+    assert gallery.pictures[0].caption == "NLL; ν: not drawn where a seed's is infinite"
+    groups = [("Somewhere", lambda metric: [Series("ν", "nu", (1, 2, 3), values[::2].repeat(2, axis=0)[:3])])]
+    (gallery,) = curves_section("Curves", "", groups, "x", ("nll",)).blocks[1:]
+    assert gallery.pictures[0].caption == "NLL"
 
 
 def test_a_map_of_betas_takes_the_seeds_that_all_of_them_have():

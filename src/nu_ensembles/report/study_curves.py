@@ -85,7 +85,8 @@ def curves_section(
             if series:
                 metric = BY_KEY[key]
                 alt = "; ".join(f"{s.label}: {_in_words(s, metric)}" for s in series)
-                pictures.append(Picture(curve_plot(series, metric, xlabel, log=log), metric.title, f"{name}. {alt}."))
+                caption = metric.title + _not_drawn(series)
+                pictures.append(Picture(curve_plot(series, metric, xlabel, log=log), caption, f"{name}. {alt}."))
         if pictures:
             galleries.append(Gallery(pictures, title=name))
     return Section(title, [Paragraph(text), *galleries]) if galleries else None
@@ -94,6 +95,12 @@ def curves_section(
 def _n_positions(series: Series) -> int:
     """At how many positions there is anything to draw."""
     return int(np.isfinite(series.values).any(axis=1).sum())
+
+
+def _not_drawn(series: Sequence[Series]) -> str:
+    """Whose means are infinite somewhere, so that a curve or a part of it is not there."""
+    infinite = [each.label for each in series if np.isinf(each.values).any()]
+    return f"; {', '.join(infinite)}: not drawn where a seed's is infinite" if infinite else ""
 
 
 def _in_words(series: Series, metric: Metric) -> str:
