@@ -51,7 +51,7 @@ def severities() -> str:
             continue
         cells = [student_interval(seeds[~np.isnan(seeds)]).text(3) for seeds in values]
         lines.append(f"| {_name(row)} | {' | '.join(cells)} |")
-    lines += ["", "Mean ± 95 % interval over five seeds; what has no interval is one seed."]
+    lines += ["", "Mean ± 95 % interval over seeds; what has no interval is one seed."]
     return "\n".join([*lines, "", _origin(results), ""])
 
 

@@ -10,10 +10,9 @@ import numpy as np
 from jax import Array
 
 from nu_ensembles.engine.assembly import Settings
-from nu_ensembles.engine.augmentation import FlipAndCrop
+from nu_ensembles.engine.augmentation import check_augmentation
 from nu_ensembles.engine.train import Evaluate
 from nu_ensembles.ensemble import Ensemble
-from nu_ensembles.errors import InputError
 from nu_ensembles.idle_members import warn_of_idle_members
 from nu_ensembles.labels import random_key
 from nu_ensembles.methods import AnyMethod, Members, Method, Networks, Procedure, TrainingRows
@@ -58,11 +57,7 @@ def fit_problem(
 
 def check_training(method: AnyMethod, problem: Problem, settings: Settings, validated: bool) -> None:
     """Refuses an augmentation that the rows are not for, and what a procedure cannot work with."""
-    if isinstance(settings.augment, FlipAndCrop) and problem.x.ndim not in (3, 4):
-        raise InputError(
-            "Only images are flipped and cropped, [n, height, width] or [n, height, width, channels]; these rows have "
-            f"shape {problem.x.shape[1:]}, so leave augment out."
-        )
+    check_augmentation(settings.augment, problem.x.shape[1:])
     if isinstance(method, Procedure):
         rows = TrainingRows(problem.x, problem.codes, problem.weight, problem.x_unlabeled)
         method.check(rows, validated, own_optimizer=settings.optimiser is not None)

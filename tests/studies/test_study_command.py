@@ -129,6 +129,18 @@ def test_results_of_another_maker_do_not_get_into_a_folder(folder, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def test_cells_of_another_maker_in_the_folder_stop_a_study_unless_a_mixture_is_asked_for(folder, capsys):
+    (path, *_) = sorted((folder / "cells").iterdir())
+    entry = storage.read_sealed_json(path, "The cell")
+    storage.write_sealed_json(path, {**entry, "maker": {**entry["maker"], "jax": "0.0.1"}})
+    before = (folder / "results.json").read_bytes()
+    with pytest.raises(InputError, match=r"jax 0\.0\.1.*choose another --out, or add --mixed"):
+        study("table1", **WHAT, out=folder)
+    assert (folder / "results.json").read_bytes() == before
+    study("table1", **WHAT, out=folder, mixed=True, quiet=True)
+    assert "4 cells done" in capsys.readouterr().out
+
+
 def test_only_what_is_asked_for_is_taken_over(folder, tmp_path, capsys):
     few = {**WHAT, "seeds": 1, "methods": ("nu",)}
     study("table1", **few, out=tmp_path / "new", start_from=folder, time_limit=0.0, quiet=True)

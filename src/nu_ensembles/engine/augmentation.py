@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nu_ensembles.errors import unknown_name
+from nu_ensembles.errors import InputError, unknown_name
 
 Augmentation = Callable[[Array, Array], Array]
 
@@ -60,3 +60,12 @@ def as_augmentation(augment: str | Augmentation | None) -> Augmentation | None:
             raise unknown_name("augmentation", augment, AUGMENTATIONS)
         return AUGMENTATIONS[augment]
     return augment
+
+
+def check_augmentation(augment: Augmentation | None, row_shape: tuple[int, ...]) -> None:
+    """Refuses to flip and crop rows that are no images; what a user's own augmentation takes is theirs to know."""
+    if isinstance(augment, FlipAndCrop) and len(row_shape) not in (2, 3):
+        raise InputError(
+            "Only images are flipped and cropped, [n, height, width] or [n, height, width, channels]; these rows have "
+            f"shape {row_shape}, so leave augment out."
+        )

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import _safe_indexing, check_random_state, compute_sample_weight
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
@@ -19,11 +19,18 @@ from nu_ensembles.engine.augmentation import Augmentation, as_augmentation
 from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.plans import check_plan
 from nu_ensembles.errors import InputError
-from nu_ensembles.estimator.arguments import folds_of, numbers_of, separate_unlabeled, wants_standardisation
+from nu_ensembles.estimator.arguments import (
+    folds_of,
+    numbers_of,
+    separate_unlabeled,
+    validation_of,
+    wants_standardisation,
+    weights_with_classes,
+)
 from nu_ensembles.inputs import Unlabeled, check_rows, check_whole
 from nu_ensembles.methods import AnyMethod, Method, Procedure
 from nu_ensembles.models import Model
-from nu_ensembles.problem import Problem, build_network, check_pair, effective_method, prepare, validation_rows
+from nu_ensembles.problem import Problem, build_network, effective_method, prepare
 from nu_ensembles.runs import RunFolder
 from nu_ensembles.trainer import check_training, ensemble_of, fit_members
 from nu_ensembles.tuning import SearchResult, SearchSettings
@@ -180,7 +187,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         max_steps = max_iter * math.ceil(len(problem.x) / self.batch_size)
         how = self._search_settings(method)
-        held_out = None if validation is None else self._validation(problem, X, validation)
+        held_out = None if validation is None else validation_of(problem, X, validation)
         check_training(method, problem, settings, validated=held_out is not None)
         folds = [] if how is None or validation is not None else folds_of(self.cv, problem, seed, len(X))
         # Only now, when the data and the options are known to be good, is anything written.
@@ -276,19 +283,9 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         X, y = X[labelled], y[labelled]
         sample_weight = None if sample_weight is None else sample_weight[labelled]
         check_classification_targets(y)
-        if self.class_weight is not None:
-            own = np.ones(len(y)) if sample_weight is None else sample_weight
-            counted = own > 0 if (own > 0).any() else own >= 0  # rows without weight do not make a class frequent
-            sample_weight = own.copy()
-            sample_weight[counted] *= compute_sample_weight(self.class_weight, y[counted])
+        sample_weight = weights_with_classes(self.class_weight, y, sample_weight)
         scaled = wants_standardisation(self.standardize, X)
         return prepare(X, y, U, sample_weight, standardize=scaled, row_numbers=labelled)
-
-    @staticmethod
-    def _validation(problem: Problem, X: Any, validation: Any) -> tuple[np.ndarray, np.ndarray]:
-        check_pair(validation)
-        rows = numbers_of(validation[0], "the validation x", X)
-        return validation_rows(problem, (rows, validation[1]))
 
     def _settings(self) -> Settings:
         return Settings(

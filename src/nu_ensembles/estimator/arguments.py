@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
+from sklearn.utils import check_array, compute_sample_weight
 
 from nu_ensembles.errors import InputError
 from nu_ensembles.inputs import check_rows, check_whole
-from nu_ensembles.problem import Problem
+from nu_ensembles.problem import Problem, check_pair, validation_rows
 from nu_ensembles.tuning import Fold, stratified_folds
 
 # With fewer labels than this the folds are dealt twice: one deal would decide too much.
@@ -27,9 +27,17 @@ def numbers_of(other: Any, name: str, X: Any) -> np.ndarray | None:
     check_same_columns(X, other, name)
     if hasattr(other, "toarray") or np.ndim(other) == 0:
         return check_rows(other, name)  # which says what is wrong
+    # Shape and values are looked at later, together with those of X.
     try:
-        lax = {"allow_nd": True, "ensure_2d": False, "ensure_all_finite": False, "ensure_min_samples": 0}
-        return check_array(other, dtype="numeric", ensure_min_features=0, input_name=name, **lax)
+        return check_array(
+            other,
+            input_name=name,
+            allow_nd=True,
+            ensure_2d=False,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+        )
     except ValueError as error:
         raise InputError(f"{name} cannot be taken as numbers ({error}); encode text and dates first.") from None
 
@@ -42,6 +50,23 @@ def check_same_columns(X: Any, other: Any, name: str) -> None:
     strange = sorted({str(n) for n in other_names} ^ {str(n) for n in names})
     detail = f"these stand in one only: {', '.join(strange[:5])}" if strange else "they stand in another order"
     raise InputError(f"{name} has other columns than X ({detail}); give it the same columns in the same order.")
+
+
+def validation_of(problem: Problem, X: Any, validation: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and class numbers of the validation set `(x, y)`, whose x is taken as X is."""
+    check_pair(validation)
+    return validation_rows(problem, (numbers_of(validation[0], "the validation x", X), validation[1]))
+
+
+def weights_with_classes(class_weight: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
+    """The rows' weights times those of their classes; rows without weight do not make a class frequent."""
+    if class_weight is None:
+        return sample_weight
+    weight = np.ones(len(y)) if sample_weight is None else sample_weight.copy()
+    counted = weight > 0
+    if counted.any():
+        weight[counted] *= compute_sample_weight(class_weight, y[counted])
+    return weight
 
 
 def separate_unlabeled(

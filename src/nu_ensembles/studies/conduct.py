@@ -5,12 +5,10 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from nu_ensembles import storage
 from nu_ensembles.errors import InputError
-from nu_ensembles.studies.cells import Cell
 from nu_ensembles.studies.folder import STUDY, StudyFolder
 from nu_ensembles.studies.measurements import Context
 from nu_ensembles.studies.merging import usable
@@ -71,27 +69,25 @@ def conduct(
             if folder.load(record.cell) is None:
                 folder.save(record)
         context = Context(options.data_dir, how.cells_at_once, how.keep_probabilities)
-        progress, refusal = _carried_through(cells, folder, context, how)
+        try:
+            progress = run_cells(cells, folder, context, how)
+        except InputError:
+            # Some cells could not be tried: what the others found is written first.
+            _add_time(folder, time.perf_counter() - started)
+            if folder.records():
+                _write(folder, export, page)
+            raise
         _add_time(folder, time.perf_counter() - started)
+    return _write(folder, export, page), progress
+
+
+def _write(folder: StudyFolder, export: str | Path | None, page: bool) -> Results:
+    """Writes the results of a folder, and its page; returns them."""
     results = Results.read(folder.folder)
-    if results.records or refusal is None:
-        results.export(export or folder.folder / RESULTS)
-        if page:
-            _draw_if_possible(results, folder.folder / REPORT)
-    if progress is None:
-        assert refusal is not None
-        raise refusal
-    return results, progress
-
-
-def _carried_through(
-    cells: Sequence[Cell], folder: StudyFolder, context: Context, how: RunOptions
-) -> tuple[Progress | None, InputError | None]:
-    """The progress of a run; or why some cells could not be tried, so that the others' results are written first."""
-    try:
-        return run_cells(cells, folder, context, how), None
-    except InputError as error:
-        return None, error
+    results.export(export or folder.folder / RESULTS)
+    if page:
+        _draw_if_possible(results, folder.folder / REPORT)
+    return results
 
 
 def draw(results: Results, path: str | Path) -> None:

@@ -19,11 +19,32 @@ from nu_ensembles.errors import InputError
 
 # What a result depends on; a change elsewhere (a page, a message of the command line) leaves results comparable.
 ROOMS = ("corruptions", "datasets", "engine", "estimator", "methods", "metrics", "models", "theory", "tuning")
-FILES = ("ensemble.py", "inputs.py", "labels.py", "preprocessing.py", "problem.py", "stages.py", "trainer.py")
-FILES += ("training.py",)
+FILES = (
+    "ensemble.py",
+    "inputs.py",
+    "labels.py",
+    "preprocessing.py",
+    "problem.py",
+    "stages.py",
+    "trainer.py",
+    "training.py",
+)
 # Of the studies: what loads, trains, times and measures a cell.
-STUDIES = ("alone", "auto_safety", "cost", "data", "extras", "measurements", "measuring", "networks")
-STUDIES += ("out_of_distribution", "recipes", "tables", "timing", "trajectories")
+STUDIES = (
+    "alone",
+    "auto_safety",
+    "cost",
+    "data",
+    "extras",
+    "measurements",
+    "measuring",
+    "networks",
+    "out_of_distribution",
+    "recipes",
+    "tables",
+    "timing",
+    "trajectories",
+)
 
 
 def maker() -> dict[str, str]:

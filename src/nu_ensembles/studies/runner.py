@@ -47,7 +47,7 @@ def run_cells(cells: Sequence[Cell], folder: StudyFolder, context: Context, how:
 
     Args:
       cells: of the study, each identity once (`cells.merged`).
-      folder: after `StudyFolder.start`.
+      folder: after `StudyFolder.start`; whose cells are in it is the caller's business.
 
     Raises:
       InputError: data are missing, or an option is wrong, for some cells; the others have been trained.
@@ -55,8 +55,6 @@ def run_cells(cells: Sequence[Cell], folder: StudyFolder, context: Context, how:
     how = how or RunOptions()
     started = time.perf_counter()
     made_by = maker()
-    if not how.mixed:
-        folder.refuse_other_makers(made_by)
     stored = {cell: folder.load(cell) for cell in cells}
     pending = [_to_train(cell, record) for cell, record in stored.items() if not _settled(cell, record, how)]
     kept = {cell.identity for cell, record in stored.items() if record is not None and record.status == DONE}
