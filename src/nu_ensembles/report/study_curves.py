@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SHOWN = ("accuracy", "ece", "nll")
+HOW_TO_READ = "Lines are means over seeds, bands 95 % intervals (none for one seed)."
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -89,7 +90,7 @@ def curves_section(
                 pictures.append(Picture(curve_plot(series, metric, xlabel, log=log), caption, f"{name}. {alt}."))
         if pictures:
             galleries.append(Gallery(pictures, title=name))
-    return Section(title, [Paragraph(text), *galleries]) if galleries else None
+    return Section(title, [Paragraph(f"{text} {HOW_TO_READ}"), *galleries]) if galleries else None
 
 
 def _n_positions(series: Series) -> int:
@@ -125,7 +126,7 @@ def size_curves(results: Results) -> Section | None:
 
         name = place_name((dataset, sizes[0], model, protocol)).split(", n =")[0]
         groups.append((f"{name} ({protocol})", series_of))
-    text = "Lines are means over seeds, bands 95 % intervals (none for one seed); only what was trained is drawn."
+    text = "Only what was trained is drawn."
     return curves_section("Against the number of labels", text, groups, "labelled rows", log=True)
 
 
