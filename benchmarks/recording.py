@@ -11,6 +11,7 @@ from typing import Any
 import jax
 
 from nu_ensembles.runs import environment
+from nu_ensembles.studies.provenance import code_fingerprint
 
 
 def device_slug() -> str:
@@ -50,7 +51,7 @@ class Recording:
                 self.rows = stored["rows"]
 
     def add(self, row: dict[str, Any]) -> None:
-        row = _plain(row)
+        row = _plain(row | {"code": code_fingerprint()})
         mine = [row.get(field) for field in self.key]
         self.rows = [other for other in self.rows if [other.get(field) for field in self.key] != mine] + [row]
         self.path.parent.mkdir(parents=True, exist_ok=True)

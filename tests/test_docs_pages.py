@@ -41,7 +41,8 @@ def maker(name: str) -> types.ModuleType:
     return module
 
 
-TABLES = {**maker("make_tables").TABLES, **maker("make_study_tables").TABLES}
+MAKERS = ("make_tables", "make_study_tables", "make_commits")
+TABLES = {name: table for script in MAKERS for name, table in maker(script).TABLES.items()}
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))

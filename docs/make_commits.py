@@ -1,0 +1,87 @@
+"""Writes which commits have the code that results were made with: results/commits.json, and the table of it.
+
+python docs/make_commits.py
+
+Results name their code by a fingerprint (`studies/provenance.py`), since where they are made may be no repository.
+Every commit is asked for its own, by the function that it had. A fingerprint without a commit is of code between two.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections import Counter, defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
+PACKAGE = "src/nu_ensembles"
+ASK = "from nu_ensembles.studies.provenance import code_fingerprint; print(code_fingerprint())"
+
+
+def git(*arguments: str) -> bytes:
+    return subprocess.run(("git", *arguments), cwd=ROOT, check=True, capture_output=True).stdout
+
+
+def codes_in(path: Path) -> list[str]:
+    """The codes of a file of results, one for each cell of a study or row of a benchmark that names it."""
+    result = json.loads(path.read_text())
+    if "makers" in result:
+        return [result["makers"][cell["maker"]]["code"] for cell in result["cells"]]
+    return [row["code"] for row in result.get("rows", ()) if "code" in row]
+
+
+def fingerprint(commit: str) -> str:
+    """That of a commit; "" where there was none yet."""
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(git("archive", commit, PACKAGE))) as archive:
+            archive.extractall(folder, filter="data")
+        environment = {"PYTHONPATH": str(Path(folder) / "src"), "JAX_PLATFORMS": "cpu"}
+        asked = subprocess.run(
+            (sys.executable, "-c", ASK), env=environment, capture_output=True, text=True, check=False
+        )
+    return asked.stdout.strip()
+
+
+def commits() -> str:
+    """A row for each code: its first and last commit, and how much of which results it made."""
+    known = json.loads((RESULTS / "commits.json").read_text())
+    made: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for path in sorted(RESULTS.glob("*.json")):
+        for code in codes_in(path):
+            made[code][path.stem] += 1
+    lines = ["| code | commits | cells |", "|---|---|---|"]
+    for code, cells in sorted(made.items(), key=lambda item: -item[1].total()):
+        between = dict.fromkeys(commit[:10] for commit in known.get(code) or ())
+        where = " to ".join(f"`{commit}`" for commit in between) or "between two commits"
+        lines.append(f"| `{code}` | {where} | {', '.join(f'{name} {n}' for name, n in sorted(cells.items()))} |")
+    return "\n".join(lines) + "\n"
+
+
+TABLES = {"commits.md": commits}
+
+
+def main() -> None:
+    wanted = {code for path in RESULTS.glob("*.json") for code in codes_in(path)}
+    found: dict[str, list[str] | None] = dict.fromkeys(sorted(wanted))
+    known: dict[bytes, str] = {}
+    for commit in git("log", "--first-parent", "--reverse", "--format=%H", "--", PACKAGE).decode().split():
+        tree = git("rev-parse", f"{commit}:{PACKAGE}")
+        if tree not in known:
+            known[tree] = fingerprint(commit)
+        if known[tree] in wanted:
+            first, *_ = found[known[tree]] or [commit]
+            found[known[tree]] = [first, commit]
+    (RESULTS / "commits.json").write_text(json.dumps(found, indent=1) + "\n")
+    for name, table in TABLES.items():
+        (ROOT / "docs" / "generated" / name).write_text(table(), encoding="utf-8")
+    missing = [code for code, commits in found.items() if commits is None]
+    print(f"{len(found) - len(missing)} of {len(found)} codes have a commit" + "".join(f"; not {c}" for c in missing))
+
+
+if __name__ == "__main__":
+    main()
