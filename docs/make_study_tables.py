@@ -274,6 +274,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "table1-resnet-seeds.md": resnet_seeds,
     "table1-one-seed.md": twelve_cells,
     "cost.md": functools.partial(study, "cost", ("cost",)),
+    "cost-cpu.md": functools.partial(study, "cost-cpu", ("cost",)),
     "label-ablation.md": functools.partial(study, "label-ablation", ("scores", "unlabeled")),
     "corruption-severities.md": severities,
     "ensemble-size.md": sizes,
