@@ -1,10 +1,13 @@
 """The page of every study, drawn from made-up records: each section shows what it should or is left out."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from nu_ensembles.estimator import NuEnsembleClassifier
 from nu_ensembles.metrics import evaluate
+from nu_ensembles.models import Model
 from nu_ensembles.report.page import Table, render_page
 from nu_ensembles.report.study_curves import Series, curves_section, size_curves
 from nu_ensembles.report.study_maps import UNCLEAR, number_map
@@ -13,6 +16,7 @@ from nu_ensembles.report.study_tables import claims_section, members_section, sc
 from nu_ensembles.studies import auto_safety, training_size
 from nu_ensembles.studies.beta_sensitivity import landscape
 from nu_ensembles.studies.claims import table1_claims
+from nu_ensembles.studies.data import load_parts
 from nu_ensembles.studies.ensemble_size import plateau
 from nu_ensembles.studies.folder import Record
 from nu_ensembles.studies.measuring import fit_on_unlabeled, reliability
@@ -243,3 +247,34 @@ def test_the_plateau_is_where_the_mean_stays_close_to_its_last_value():
 
 def test_the_study_of_auto_compares_with_the_tolerance_that_auto_has() -> None:
     assert auto_safety.TOLERANCE == SearchSettings().tolerance == NuEnsembleClassifier().tolerance
+
+
+def test_the_study_of_auto_trains_convolutional_networks_on_images_alone() -> None:
+    asked = StudyOptions(datasets=("digits", "wine"), seeds=1, backend="cpu")
+    by_default, both = (
+        {(row.dataset, row.model) for row in auto_safety.rows(options)}
+        for options in (asked, dataclasses.replace(asked, models=("mlp", "lenet")))
+    )
+    assert by_default == {("digits", "mlp"), ("wine", "mlp")}
+    assert both == by_default | {("digits", "lenet")}
+
+
+def test_the_study_of_auto_gives_a_convolutional_network_images_and_a_perceptron_columns(monkeypatch) -> None:
+    seen = []
+
+    class FittedError(Exception):
+        pass
+
+    def fit(self, x, y, X_unlabeled):
+        seen.append((self.model, x.shape[1:], X_unlabeled.shape[1:]))
+        raise FittedError
+
+    monkeypatch.setattr(NuEnsembleClassifier, "fit", fit)
+    options = StudyOptions(datasets=("digits",), models=("mlp", "lenet"), n=(50,), seeds=1, backend="cpu")
+    for cell in cells_of(auto_safety.rows(options)):
+        with pytest.raises(FittedError):
+            auto_safety.measure(cell, load_parts(cell))
+    (perceptron, *columns), (convolutional, *images) = seen
+    assert (perceptron, columns) == ("mlp", [(64,), (64,)])
+    assert isinstance(convolutional, Model)
+    assert images == [(8, 8, 1), (8, 8, 1)]

@@ -4,10 +4,12 @@ Measured on every seed (a split with its own networks): test scores of the class
 ensemble stopped where the same search stops beta = 0, of that ensemble after temperature scaling fitted out of fold,
 and of the standard ensemble trained to the last epoch; and of what auto would have been with less caution and with
 more, the smallest beta within half a standard error of the best, or within two. All have ten members and the same seed.
+The networks are the classifier's own perceptrons unless others are asked for, which need images.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,7 @@ from nu_ensembles.studies.published import Setting
 from nu_ensembles.studies.study import Row, Study
 
 if TYPE_CHECKING:
+    from nu_ensembles.models import Model
     from nu_ensembles.studies.cells import Cell
     from nu_ensembles.studies.data import Parts
     from nu_ensembles.studies.measurements import Context, Job, Outcome
@@ -35,6 +38,9 @@ SIZES = {
     "cifar10": (200, 1000),
     "cifar100": (1000,),
 }
+# Convolutional networks can be trained on these.
+IMAGES = ("digits", "cifar10", "cifar100")
+MODELS = ("mlp",)
 MOST_EPOCHS = 500
 # In paired standard errors: auto's own, and others to compare it with.
 TOLERANCE, OTHER_TOLERANCES = 1.0, (0.5, 2.0)
@@ -42,13 +48,15 @@ TOLERANCE, OTHER_TOLERANCES = 1.0, (0.5, 2.0)
 
 def rows(options: StudyOptions) -> list[Row]:
     found = []
-    for dataset in options.datasets:
+    for dataset, model in itertools.product(options.datasets, options.models or MODELS):
+        if model != "mlp" and dataset not in IMAGES:
+            continue
         for n in options.n or SIZES.get(dataset, (data_set(dataset).n_train,)):
             others: dict[str, Any] = {"kind": "auto", "n_validation": 0, "augment": False, "split": "random"}
             if dataset.startswith("cifar"):
                 others |= {"n_unlabeled": 2000, "n_test": 5000}  # the search trains a hundred networks
             setting = Setting(1e-3, MOST_EPOCHS)
-            row = fixed_row(options, dataset, n, "mlp", "nu", setting, title="ν, auto", protocol="auto", **others)
+            row = fixed_row(options, dataset, n, model, "nu", setting, title="ν, auto", protocol="auto", **others)
             found.append(row)
     return found
 
@@ -75,13 +83,18 @@ def measure(cell: Cell, parts: Parts) -> dict[str, Any]:
     from nu_ensembles.methods import Nu, Standard
     from nu_ensembles.metrics import evaluate
     from nu_ensembles.metrics.temperature import scale_temperature
+    from nu_ensembles.studies.networks import network
     from nu_ensembles.studies.numbers import plain
     from nu_ensembles.training import fit
 
+    model: str | Model = network(cell, parts.n_classes)
+    x, u, x_test = parts.x, parts.x_unlabeled, parts.x_test
+    if cell.model == "mlp":
+        # The classifier's own, which takes pixels as it takes any other columns.
+        model, (x, u, x_test) = "mlp", (each.reshape(len(each), -1) for each in (x, u, x_test))
+    settings = {"tolerance": TOLERANCE, "max_iter": cell.epochs[-1], "random_state": cell.seed}
     started = time.perf_counter()
-    x, u, x_test = (each.reshape(len(each), -1) for each in (parts.x, parts.x_unlabeled, parts.x_test))
-    auto = NuEnsembleClassifier(cell.n_members, tolerance=TOLERANCE, max_iter=cell.epochs[-1], random_state=cell.seed)
-    auto.fit(x, parts.y, X_unlabeled=u)
+    auto = NuEnsembleClassifier(cell.n_members, model=model, **settings).fit(x, parts.y, X_unlabeled=u)
     seconds = time.perf_counter() - started
     search = auto.search_
     assert search is not None, "beta='auto' always searches"
@@ -89,7 +102,7 @@ def measure(cell: Cell, parts: Parts) -> dict[str, Any]:
 
     def trained(beta: float, steps: int) -> np.ndarray:
         ensemble = fit(
-            "mlp",
+            model,
             x,
             parts.y,
             u,
@@ -135,7 +148,7 @@ AUTO_SAFETY = Study(
     title="Is β = auto safe?",
     question="Is β = auto ever meaningfully worse than a standard ensemble that was itself stopped at the right time?",
     rows=rows,
-    defaults={"datasets": ("digits", "wine", "breast_cancer", "embeddings")},
+    defaults={"datasets": ("digits", "wine", "breast_cancer", "embeddings"), "models": MODELS},
     sections=("auto_safety",),
     notes=(
         "The rule inside auto is the smallest β within one paired standard error of the best. Half of one was the rule "
