@@ -92,7 +92,7 @@ def study(
       dtype: Activations of convolutional networks; auto is bfloat16 on a GPU and float32 elsewhere.
       data_dir: Folder that holds the data sets; by default they are looked for as the library does.
       quick: Few epochs, members and rows, to see that it runs; the numbers mean nothing.
-      time_limit: Seconds after which no further group of ensembles is started.
+      time_limit: Seconds; no group of ensembles is started that is expected to end later.
       retry_failed: Train again what failed before.
       mixed: Allow results of another version, device or code in the same folder.
       start_from: Results of an earlier run (file or folder); what they hold is not trained again.

@@ -109,7 +109,7 @@ class RunOptions:
     """How a study runs, whatever it measures.
 
     Attributes:
-      time_limit: seconds after which no group of cells is started; None for no limit.
+      time_limit: seconds; no group of cells is started that is expected to end later. None for no limit.
       retry_failed: train cells again that failed before.
       mixed: allow cells of another version, device or code in the same folder.
       start_from: results of an earlier run, a file or a folder, whose cells the folder takes over where it has none; of
