@@ -10,17 +10,13 @@ run the same kernels, and their compile time says nothing.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from step_time import NETWORKS
+from step_time import in_a_fresh_process
 
 CONVOLUTIONS = "--xla_gpu_enable_command_buffer=+CONVOLUTION"
 LOOPS = "--xla_gpu_enable_command_buffer=+CONVOLUTION,+WHILE"
@@ -44,63 +40,38 @@ TUNING = {
 USUAL = ("MLP 784-500-300, float32", "LeNet, bfloat16", "WRN-22-4, bfloat16")
 
 
-def measure(label: str, n_members: int, steps: int) -> None:
-    """In the fresh process: prints a line of JSON."""
-    import jax
-
-    import nu_ensembles as nu
-    from nu_ensembles.engine.assembly import Settings
-    from nu_ensembles.engine.augmentation import FlipAndCrop
-    from nu_ensembles.engine.rehearsal import Rehearsal
-
-    name, options = NETWORKS[label]
-    jax.block_until_ready(jax.numpy.zeros(1) + 1)  # the device's start
-    model = nu.models.build(name, 10, **options)
-    rehearsal = Rehearsal(model, (32, 32, 3), nu.methods.Nu(0.01), n_members, Settings(augment=FlipAndCrop()))
-    rehearsal.advance(min(steps, 32))
-    times = [rehearsal.advance(steps) for _ in range(5)]
-    print(json.dumps({"ms": statistics.median(times), "compile_s": rehearsal.compile_s}), flush=True)
-
-
 def rows_of(label: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """The variants of a network, one after another."""
-    steps = max(1, options.steps // 8) if "WRN" in label else options.steps
-    call = [sys.executable, __file__, "--measure", label, "--members", options.members, "--steps", steps]
+    """The variants of a network, one after another; one that fails is named and left out."""
+    steps = max(1, options.steps // 4) if "WRN" in label else options.steps
     with tempfile.TemporaryDirectory() as folder:
         tuned = Path(folder) / "tuned.txt"
         for variant in options.variants:
-            flags = list(VARIANTS.get(variant, ())) + list(TUNING.get(variant, ()))
-            shares = variant not in TUNING and tuned.exists()
-            if shares:
-                flags.append(f"--xla_gpu_load_autotune_results_from={tuned}")
-            elif variant not in TUNING:
-                flags.append(f"--xla_gpu_dump_autotune_results_to={tuned}")
-            environment = {**os.environ, "NU_ENSEMBLES_COMPILATION_CACHE": "off", "XLA_FLAGS": " ".join(flags)}
-            environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-            done = subprocess.run(list(map(str, call)), env=environment, capture_output=True, text=True, check=False)
-            lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-            if not lines:
-                print(f"{label}, {variant} failed: {done.stderr.strip().splitlines()[-1:]}", flush=True)
+            flags, shares = [*VARIANTS.get(variant, ()), *TUNING.get(variant, ())], False
+            if variant not in TUNING:
+                shares = tuned.exists()
+                how = "load_autotune_results_from" if shares else "dump_autotune_results_to"
+                flags.append(f"--xla_gpu_{how}={tuned}")
+            try:
+                (found,) = in_a_fresh_process(label, options.members, steps, ("nu",), " ".join(flags))
+            except SystemExit as error:
+                print(f"{variant}: {error}", flush=True)
                 continue
-            found = lines[-1] | ({"compile_s": None} if shares else {})
+            if shares:
+                found["compile_s"] = None
             yield {"network": label, "variant": variant, "members": options.members} | found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=512, help="a measurement; a ResNet makes an eighth of them")
+    parser.add_argument("--steps", type=int, default=512, help="a measurement; a ResNet makes a quarter of them")
     parser.add_argument("--only", default="", help="networks whose name contains this")
     parser.add_argument("--variants", nargs="+", choices=[*VARIANTS, *TUNING], default=[*VARIANTS, *TUNING])
     parser.add_argument("--quick", action="store_true", help="few steps")
-    parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.quick:
         options.steps = 16
-    if options.measure:
-        measure(options.measure, options.members, options.steps)
-        return
     # The device stays free for the processes that measure.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     from recording import Recording

@@ -17,6 +17,7 @@ import os
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +54,21 @@ def measure(label: str, n_members: int, steps: int, methods: list[str]) -> None:
         )
 
 
-def rows_of(label: str, options: argparse.Namespace) -> Any:
-    """What a fresh process measures, line by line."""
-    without_cache = {**os.environ, "NU_ENSEMBLES_COMPILATION_CACHE": "off"}
-    without_cache.pop("JAX_COMPILATION_CACHE_DIR", None)
-    steps = max(1, options.steps // 4) if "WRN" in label else options.steps
-    call = [sys.executable, __file__, "--measure", label, "--members", options.members, "--steps", steps]
-    call += ["--methods", *options.methods]
-    with subprocess.Popen(list(map(str, call)), env=without_cache, stdout=subprocess.PIPE, text=True) as process:
+def in_a_fresh_process(
+    label: str, n_members: int, steps: int, methods: Sequence[str], flags: str | None = None
+) -> Iterator[dict[str, Any]]:
+    """What a process without a cache of compiled programs measures, line by line.
+
+    Args:
+      flags: XLA_FLAGS of that process; None for those of this one.
+    """
+    environment = {**os.environ, "NU_ENSEMBLES_COMPILATION_CACHE": "off"}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    if flags is not None:
+        environment["XLA_FLAGS"] = flags
+    call = [sys.executable, __file__, "--measure", label, "--members", n_members, "--steps", steps]
+    call += ["--methods", *methods]
+    with subprocess.Popen(list(map(str, call)), env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield from (json.loads(line) for line in process.stdout if line.startswith("{"))
     if process.returncode:
@@ -95,7 +103,8 @@ def main() -> None:
     for label in NETWORKS:
         if options.only.lower() not in label.lower() or (not on_gpu and ("WRN" in label or "bfloat16" in label)):
             continue  # too slow there to be of use
-        for found in rows_of(label, options):
+        steps = max(1, options.steps // 4) if "WRN" in label else options.steps
+        for found in in_a_fresh_process(label, options.members, steps, options.methods):
             recording.add({"network": label, "members": options.members} | found)
             print(
                 f"{label:26s} {found['method']:9s} {found['ms']:8.3f} ms a step ({found['plan']}, compiled in "

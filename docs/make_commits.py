@@ -56,7 +56,7 @@ def commits() -> str:
             made[code][path.stem] += 1
     lines = ["| code | commits | cells |", "|---|---|---|"]
     for code, cells in sorted(made.items(), key=lambda item: -item[1].total()):
-        between = dict.fromkeys(commit[:10] for commit in known.get(code) or ())
+        between = dict.fromkeys(commit[:10] for commit in known[code] or ())
         where = " to ".join(f"`{commit}`" for commit in between) or "between two commits"
         lines.append(f"| `{code}` | {where} | {', '.join(f'{name} {n}' for name, n in sorted(cells.items()))} |")
     return "\n".join(lines) + "\n"

@@ -253,7 +253,7 @@ def test_the_study_of_auto_trains_convolutional_networks_on_images_alone() -> No
     asked = StudyOptions(datasets=("digits", "wine"), seeds=1, backend="cpu")
     by_default, both = (
         {(row.dataset, row.model) for row in auto_safety.rows(options)}
-        for options in (asked, dataclasses.replace(asked, models=("mlp", "lenet")))
+        for options in (STUDIES["auto-safety"].complete(asked), dataclasses.replace(asked, models=("mlp", "lenet")))
     )
     assert by_default == {("digits", "mlp"), ("wine", "mlp")}
     assert both == by_default | {("digits", "lenet")}

@@ -40,7 +40,6 @@ SIZES = {
 }
 # Convolutional networks can be trained on these.
 IMAGES = ("digits", "cifar10", "cifar100")
-MODELS = ("mlp",)
 MOST_EPOCHS = 500
 # In paired standard errors: auto's own, and others to compare it with.
 TOLERANCE, OTHER_TOLERANCES = 1.0, (0.5, 2.0)
@@ -48,7 +47,7 @@ TOLERANCE, OTHER_TOLERANCES = 1.0, (0.5, 2.0)
 
 def rows(options: StudyOptions) -> list[Row]:
     found = []
-    for dataset, model in itertools.product(options.datasets, options.models or MODELS):
+    for dataset, model in itertools.product(options.datasets, options.models):
         if model != "mlp" and dataset not in IMAGES:
             continue
         for n in options.n or SIZES.get(dataset, (data_set(dataset).n_train,)):
@@ -148,7 +147,7 @@ AUTO_SAFETY = Study(
     title="Is β = auto safe?",
     question="Is β = auto ever meaningfully worse than a standard ensemble that was itself stopped at the right time?",
     rows=rows,
-    defaults={"datasets": ("digits", "wine", "breast_cancer", "embeddings"), "models": MODELS},
+    defaults={"datasets": ("digits", "wine", "breast_cancer", "embeddings"), "models": ("mlp",)},
     sections=("auto_safety",),
     notes=(
         "The rule inside auto is the smallest β within one paired standard error of the best. Half of one was the rule "
