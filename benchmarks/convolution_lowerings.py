@@ -2,10 +2,12 @@
 
     python benchmarks/convolution_lowerings.py [--members 10] [--images 64] [--out results/convolution-lowerings.json]
     taskset -c 0 python benchmarks/convolution_lowerings.py --columns
+    taskset -c 0 python benchmarks/convolution_lowerings.py --weight-gradients
 
 For every layer shape of the published networks: forward, input gradient and weight gradient, each compiled and timed
 alone, in bfloat16 on a GPU and float32 elsewhere. The rules in `nu_ensembles/models/convolution.py` come from such a
-table. `--columns` times, on a CPU, one member's forward pass of narrow layers by one, two and four columns at once.
+table. `--columns` times, on a CPU, one member's forward pass of narrow layers by one, two and four columns at once,
+`--weight-gradients` one member's weight gradients as they are and with rows apart.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from nu_ensembles.models.convolution import FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
-from nu_ensembles.models.lowerings import Geometry
-from nu_ensembles.models.unrolled import by_columns
+from nu_ensembles.models.lowerings import Geometry, plain, weight_gradient_of
+from nu_ensembles.models.unrolled import by_columns, spread_weight_gradient
 from nu_ensembles.runs import environment
 
 # (input channels, output channels, height and width, kernel size, stride)
@@ -43,6 +45,7 @@ LAYERS = (
 )
 # Input channels, output channels, height and width of narrow layers.
 NARROW = ((16, 16, 32), (4, 16, 32), (16, 8, 32), (16, 24, 32), (32, 32, 16), (64, 16, 32))
+SQUARE = ((3, 16, 32), (16, 16, 32), (32, 32, 16), (64, 64, 8), (3, 32, 32), (32, 64, 16))
 REPEATS = 15
 
 
@@ -100,16 +103,37 @@ def columns(n_images: int) -> None:
         print(f"{n_in:4d} -> {n_out:2d}, {size}x{size}: {' / '.join(f'{ms:.1f}' for ms in times)} ms", flush=True)
 
 
+def weight_gradients(n_images: int) -> None:
+    """Prints the table of weight gradients."""
+    rng = np.random.default_rng(0)
+    geometry = Geometry((1, 1), ((1, 1), (1, 1)))
+    for n_in, n_out, size in SQUARE:
+        x = jnp.asarray(rng.standard_normal((n_images, size, size, n_in), np.float32))
+        g = jnp.asarray(rng.standard_normal((n_images, size, size, n_out), np.float32))
+
+        def as_it_is(x: jax.Array, g: jax.Array) -> jax.Array:
+            return weight_gradient_of(
+                lambda geometry, x, w: plain(geometry, x[0], w[0])[None], geometry, x[None], g[None], (3, 3)
+            )
+
+        times = milliseconds(as_it_is, x, g), milliseconds(lambda x, g: spread_weight_gradient(geometry, x, g), x, g)
+        print(f"{n_in:4d} -> {n_out:2d}, {size}x{size}: {' / '.join(f'{ms:.1f}' for ms in times)} ms", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, default=10)
     parser.add_argument("--images", type=int, default=64)
     parser.add_argument("--layers", type=int, default=len(LAYERS), help="only the first so many")
     parser.add_argument("--columns", action="store_true", help="narrow layers on a CPU instead")
+    parser.add_argument("--weight-gradients", action="store_true", help="weight gradients on a CPU instead")
     parser.add_argument("--out", type=Path, default=Path("results/convolution-lowerings.json"))
     options = parser.parse_args()
     if options.columns:
         columns(options.images)
+        return
+    if options.weight_gradients:
+        weight_gradients(options.images)
         return
     rows: list[dict[str, object]] = []
     for layer in LAYERS[: options.layers]:
