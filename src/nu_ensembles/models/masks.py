@@ -35,7 +35,7 @@ def keep_mask(key: Array, shape: tuple[int, ...], keep: float) -> tuple[Array, f
 def _packed_decisions(shape: tuple[int, ...], bits: int, threshold: int) -> Callable[[Array], Array]:
     """Key data `[2]` -> bytes of a shape: the decisions of a block, one bit each, the first one lowest."""
 
-    def drawn(first: Array, second: Array, counter: Array, shape: tuple[int, ...]) -> Array:
+    def decided(first: Array, second: Array, counter: Array, shape: tuple[int, ...]) -> Array:
         first, second, counter = (jnp.broadcast_to(each, shape) for each in (first, second, counter))
         packed = jnp.zeros(shape, jnp.uint32)
         for place, word in enumerate(threefry2x32((first, second), (counter, jnp.zeros_like(counter)))):
@@ -43,8 +43,14 @@ def _packed_decisions(shape: tuple[int, ...], bits: int, threshold: int) -> Call
                 number = word >> jnp.uint32(part * bits) & jnp.uint32(2**bits - 1)
                 keep = (number < jnp.uint32(threshold)).astype(jnp.uint32)
                 packed |= keep << jnp.uint32(place * (32 // bits) + part)
-        # Without the barrier the compiler would draw a block anew for each of its decisions.
-        return jax.lax.optimization_barrier(packed.astype(jnp.uint8))
+        return packed.astype(jnp.uint8)
+
+    def drawn(first: Array, second: Array, counter: Array, shape: tuple[int, ...]) -> Array:
+        # Left to itself the compiler would draw a block anew for each of its decisions, wherever the mask is read. A
+        # barrier keeps it from that on a GPU; on a CPU barriers are dropped, but nothing is fused with a loop.
+        if jax.default_backend() == "cpu":
+            return jax.lax.map(lambda row: decided(first, second, row, shape[1:]), counter)
+        return jax.lax.optimization_barrier(decided(first, second, counter, shape))
 
     def counted() -> Array:
         # Written number by number, not as one long row that is reshaped, so that the compiler can lay it out freely.
