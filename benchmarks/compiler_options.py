@@ -4,7 +4,7 @@
 
 Steps are those of `step_time.py` under the nu loss, every variant in a fresh process without any cache of compiled
 programs. The first variant of a network tunes; those that do not change the tuning load what it chose, so that they
-run the same kernels, and their compile time says nothing.
+run the same kernels, and their compile time says nothing. A variant that fails is recorded as failed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ USUAL = ("MLP 784-500-300, float32", "LeNet, bfloat16", "WRN-22-4, bfloat16")
 
 
 def rows_of(label: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """The variants of a network, one after another; one that fails is named and left out."""
+    """The variants of a network, one after another; one that fails has no times."""
     steps = max(1, options.steps // 4) if "WRN" in label else options.steps
     with tempfile.TemporaryDirectory() as folder:
         tuned = Path(folder) / "tuned.txt"
@@ -54,8 +54,7 @@ def rows_of(label: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]
             try:
                 (found,) = in_a_fresh_process(label, options.members, steps, ("nu",), " ".join(flags))
             except SystemExit as error:
-                print(f"{variant}: {error}", flush=True)
-                continue
+                found = {"method": "nu", "ms": None, "compile_s": None, "failed": str(error)}
             if shares:
                 found["compile_s"] = None
             yield {"network": label, "variant": variant, "members": options.members} | found
@@ -82,7 +81,8 @@ def main() -> None:
         for row in rows_of(label, options) if options.only.lower() in label.lower() else ():
             recording.add(row)
             compiled = "" if row["compile_s"] is None else f", compiled in {row['compile_s']:.1f} s"
-            print(f"{label:26s} {row['variant']:54s} {row['ms']:8.3f} ms a step{compiled}", flush=True)
+            result = row["failed"] if row["ms"] is None else f"{row['ms']:8.3f} ms a step{compiled}"
+            print(f"{label:26s} {row['variant']:54s} {result}", flush=True)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,30 @@ def peers() -> str:
     return on_devices("peers", "python benchmarks/peers.py", lines)
 
 
+def compiler_options() -> str:
+    """What XLA's options do to a step and to its compile time."""
+
+    def lines(found: Found) -> list[str]:
+        def number(value: float | None, digits: int) -> str:
+            return "–" if value is None else f"{value:.{digits}f}"
+
+        header = ["network", "XLA's options", "ms a step", "compiled in, s"]
+        return table(
+            header,
+            (
+                [
+                    row["network"],
+                    row["variant"],
+                    "failed" if row["ms"] is None else number(row["ms"], 2),
+                    number(row["compile_s"], 1),
+                ]
+                for row in found["rows"]
+            ),
+        )
+
+    return on_devices("compiler-options", "python benchmarks/compiler_options.py", lines)
+
+
 def floors() -> str:
     """How far a step is from what the device allows."""
 
@@ -173,6 +197,7 @@ def lowerings() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "performance-peers.md": peers,
+    "performance-compiler-options.md": compiler_options,
     "performance-floor.md": floors,
     "performance-kernels.md": where_time_goes,
     "performance-scaling.md": scaling,

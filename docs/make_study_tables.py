@@ -268,6 +268,7 @@ def _markdown(table: Table) -> list[str]:
 
 TABLES: dict[str, Callable[[], str]] = {
     "auto-safety-study.md": functools.partial(study, "auto-safety-study", ("auto_safety",)),
+    "auto-safety-lenet.md": functools.partial(study, "auto-safety-lenet", ("auto_safety",)),
     "methods-digits.md": functools.partial(study, "methods-digits", ("method_table", "scores")),
     "table1-claims.md": functools.partial(study, "table1", ("claims",), says_where_from=False),
     "table1.md": functools.partial(study, "table1", ("scores", "temperature", "members", "unlabeled")),
