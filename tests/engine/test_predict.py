@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nu_ensembles import metrics
+from nu_ensembles import metrics, models
 from nu_ensembles.engine import predict
-from nu_ensembles.engine.predict import positive_softmax, row_batches
+from nu_ensembles.engine.predict import positive_softmax, predict_lanes, row_batches
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 7, 8, 9, 21])
@@ -41,3 +41,15 @@ def test_no_probability_of_a_finite_logit_is_zero() -> None:
     assert (probs > 0).all()
     np.testing.assert_allclose(probs, jax.nn.softmax(logits), rtol=1e-6, atol=1e-30)
     assert np.isfinite(metrics.nll(np.asarray(probs), [1, 2]))
+
+
+def test_lanes_on_cores_predict_what_they_predict_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predict, "VALUES_A_CORE", 4 * 6)
+    model = models.build("mlp", 3, hidden=(5,))
+    x = np.random.default_rng(0).standard_normal((11, 6), np.float32)
+    params = jax.vmap(lambda key: model.init(key, x))(jax.random.split(jax.random.key(0), 3))
+    apart = list(predict_lanes(model, "float32", params, {}, x, lanes_at_once=1))
+    together = list(predict_lanes(model, "float32", params, {}, x))
+    assert [rows.stop - rows.start for rows, _ in apart] == [4, 4, 3]
+    assert len(together) == 1
+    np.testing.assert_allclose(np.concatenate([part for _, part in apart], axis=1), together[0][1], rtol=1e-6)
