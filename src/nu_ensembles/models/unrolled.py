@@ -16,8 +16,8 @@ from nu_ensembles.models.lowerings import Geometry, input_gradient_of, plain, we
 # On a CPU a convolution of three channels takes three times as long as one of four (3 -> 32, 32x32: 5.7 and 1.9 ms for
 # 64 images on two cores).
 LEAST_ON_CPU = 4
-# Layers of at most so few channels on both sides are faster if neighbouring columns of the result are computed at once,
-# as so many channels.
+# XLA's fast float32 kernels for CPUs leave out layers of so few channels on both sides. They take them if neighbouring
+# columns of the result are computed at once, as so many channels.
 FEW_ON_CPU = 16
 ENOUGH_ON_CPU = 32
 
