@@ -60,24 +60,28 @@ def compiler_options() -> str:
     """What XLA's options do to a step and to its compile time."""
 
     def lines(found: Found) -> list[str]:
-        def number(value: float | None, digits: int) -> str:
-            return "–" if value is None else f"{value:.{digits}f}"
-
-        header = ["network", "XLA's options", "ms a step", "compiled in, s"]
-        return table(
-            header,
-            (
-                [
-                    row["network"],
-                    row["variant"],
-                    "failed" if row["ms"] is None else number(row["ms"], 2),
-                    number(row["compile_s"], 1),
-                ]
-                for row in found["rows"]
-            ),
-        )
+        rows = []
+        for row in found["rows"]:
+            step = "failed" if row["ms"] is None else f"{row['ms']:.2f}"
+            compiled = "–" if row["compile_s"] is None else f"{row['compile_s']:.1f}"
+            rows.append([row["network"], row["variant"], step, compiled])
+        return table(["network", "XLA's options", "ms a step", "compiled in, s"], rows)
 
     return on_devices("compiler-options", "python benchmarks/compiler_options.py", lines)
+
+
+def prediction() -> str:
+    """How members predict on a CPU."""
+
+    def lines(found: Found) -> list[str]:
+        header = ["network", "members", "images", "way", "seconds"]
+        rows = [
+            [row["network"], f"{row['members']}", f"{row['images']:,}", row["way"], f"{row['seconds']:.1f}"]
+            for row in found["rows"]
+        ]
+        return table(header, rows)
+
+    return on_devices("prediction", "python benchmarks/prediction.py", lines)
 
 
 def floors() -> str:
@@ -199,6 +203,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "performance-peers.md": peers,
     "performance-compiler-options.md": compiler_options,
     "performance-floor.md": floors,
+    "performance-prediction.md": prediction,
     "performance-kernels.md": where_time_goes,
     "performance-scaling.md": scaling,
     "performance-dtypes.md": dtypes,

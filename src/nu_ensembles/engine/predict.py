@@ -20,7 +20,7 @@ from nu_ensembles.models import Model, join_variables
 ROWS_AT_ONCE = 4096
 VALUES_AT_ONCE = 3 << 20
 # Where lanes go one by one on a CPU, each core takes a lane, and rows of so many values at a time, 128 small images.
-# Ten WRN-16-1 need 10 s for 2,048 of them on two cores, and 20 s lane after lane with a thousand at a time.
+# `benchmarks/prediction.py`: ten WRN-16-1 need 9 s for 2,048 on two cores, and 22 s one by one with 1,024 at a time.
 VALUES_A_CORE = 3 << 17
 
 

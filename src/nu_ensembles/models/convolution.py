@@ -34,8 +34,8 @@ by `taskset -c 0 python benchmarks/convolution_lowerings.py --columns`:
 | 32 -> 32, 16x16        | 3.1        | 4.1  | 6.1  |
 | 64 -> 16, 32x32        | 14.3       | 17.1 | 26.9 |
 
-Weight gradients have their rows moved apart there, which changes nothing but the kernel that XLA picks. One member on
-one core as above, by `--weight-gradients`:
+Weight gradients without strides have their rows moved apart there, which changes nothing but the kernel that XLA picks.
+One member on one core as above, by `--weight-gradients`:
 
 | layer                  | as it is | rows apart |
 |------------------------|----------|------------|
