@@ -4,7 +4,8 @@
 
 Steps are those of `step_time.py` under the nu loss, every variant in a fresh process without any cache of compiled
 programs. The first variant of a network tunes; those that do not change the tuning load what it chose, so that they
-run the same kernels, and their compile time says nothing. A variant that fails is recorded as failed.
+run the same kernels, and their compile time says nothing. "all of cuDNN's engines" is XLA's own search, from which the
+package leaves some engines out. A variant that fails is recorded as failed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from nu_ensembles.engine.compilation import ENGINE_RULES
 from step_time import in_a_fresh_process
 
 CONVOLUTIONS = "--xla_gpu_enable_command_buffer=+CONVOLUTION"
@@ -32,7 +34,9 @@ VARIANTS = {
     "convolutions and loops in graphs, concurrent kernels": (LOOPS, UNROLLED, CONCURRENT),
 }
 # What changes the choice of kernels has to choose for itself.
+ALL_ENGINES = "all of cuDNN's engines"
 TUNING = {
+    ALL_ENGINES: (),
     "outputs of tuned kernels not compared": ("--xla_gpu_autotune_level=3",),
     "tuned on memory as it is": ("--xla_gpu_autotune_level=1",),
     "not tuned": ("--xla_gpu_autotune_level=0",),
@@ -51,8 +55,11 @@ def rows_of(label: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]
                 shares = tuned.exists()
                 how = "load_autotune_results_from" if shares else "dump_autotune_results_to"
                 flags.append(f"--xla_gpu_{how}={tuned}")
+            variables = {"XLA_FLAGS": " ".join(flags)}
+            if variant == ALL_ENGINES:
+                variables[ENGINE_RULES] = ""
             try:
-                (found,) = in_a_fresh_process(label, options.members, steps, ("nu",), " ".join(flags))
+                (found,) = in_a_fresh_process(label, options.members, steps, ("nu",), variables)
             except SystemExit as error:
                 found = {"method": "nu", "ms": None, "compile_s": None, "failed": str(error)}
             if shares:

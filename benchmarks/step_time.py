@@ -17,7 +17,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,17 +55,15 @@ def measure(label: str, n_members: int, steps: int, methods: list[str]) -> None:
 
 
 def in_a_fresh_process(
-    label: str, n_members: int, steps: int, methods: Sequence[str], flags: str | None = None
+    label: str, n_members: int, steps: int, methods: Sequence[str], variables: Mapping[str, str] | None = None
 ) -> Iterator[dict[str, Any]]:
     """What a process without a cache of compiled programs measures, line by line.
 
     Args:
-      flags: XLA_FLAGS of that process; None for those of this one.
+      variables: of that process's environment, beside those of this one.
     """
-    environment = {**os.environ, "NU_ENSEMBLES_COMPILATION_CACHE": "off"}
+    environment = {**os.environ, "NU_ENSEMBLES_COMPILATION_CACHE": "off", **(variables or {})}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-    if flags is not None:
-        environment["XLA_FLAGS"] = flags
     call = [sys.executable, __file__, "--measure", label, "--members", n_members, "--steps", steps]
     call += ["--methods", *methods]
     with subprocess.Popen(list(map(str, call)), env=environment, stdout=subprocess.PIPE, text=True) as process:

@@ -1,15 +1,18 @@
-"""Where compiled programs are kept, and that a machine where they cannot be kept still trains."""
+"""Where compiled programs are kept, that a machine where they cannot be kept still trains, and cuDNN's rules."""
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import jax
 import pytest
 
-from nu_ensembles.engine import compilation
+import nu_ensembles as nu
+from nu_ensembles.engine import compilation, run
 from nu_ensembles.engine.compilation import cache_folder
+from nu_ensembles.engine.rehearsal import Rehearsal
 
 SWITCH = "NU_ENSEMBLES_COMPILATION_CACHE"
 
@@ -85,3 +88,48 @@ def test_the_entries_that_were_not_used_for_longest_make_room(tmp_path: Path) ->
         os.utime(tmp_path / name, (1000 - age, 1000 - age))
     compilation._keep_below(tmp_path, 20)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["newest", "older"]
+
+
+@pytest.fixture
+def rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """cuDNN's variable as a user leaves it who does not know it, and put back afterwards."""
+    monkeypatch.setenv(compilation.ENGINE_RULES, "")
+    monkeypatch.delenv(compilation.ENGINE_RULES)
+
+
+def test_a_gpu_leaves_slow_engines_out(rules: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    compilation.leave_out_slow_engines()
+    assert os.environ[compilation.ENGINE_RULES] == str(compilation.SLOW_ENGINES)
+
+
+@pytest.mark.parametrize("theirs", ["", "/their/rules.json"])
+def test_rules_of_the_users_own_are_left_alone(rules: None, monkeypatch: pytest.MonkeyPatch, theirs: str) -> None:
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setenv(compilation.ENGINE_RULES, theirs)
+    compilation.leave_out_slow_engines()
+    assert os.environ[compilation.ENGINE_RULES] == theirs
+
+
+def test_a_cpu_needs_no_rules(rules: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
+    compilation.leave_out_slow_engines()
+    assert compilation.ENGINE_RULES not in os.environ
+
+
+def test_training_sets_the_rules_before_it_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(run, "leave_out_slow_engines", lambda: seen.append("rules"))
+    monkeypatch.setattr(run, "side_by_side", lambda tasks: seen.append("compiled"))
+    Rehearsal(nu.models.mlp(2, hidden=()), (3,), nu.methods.Standard(), 1, n_classes=2, n_rows=10)
+    assert seen == ["rules", "compiled"]
+
+
+def test_the_rules_are_as_cudnn_reads_them() -> None:
+    """Its frontend throws inside the compiler at a rule without an operation or with an engine that is no number."""
+    stored = json.loads(compilation.SLOW_ENGINES.read_text(encoding="utf-8"))
+    assert stored["version"] == 1
+    for rule in stored["rules"]:
+        assert rule["operation"] in ("ConvFwd", "ConvBwdData", "ConvBwdFilter")
+        assert isinstance(rule["engine"], int)
+        assert rule["knob"] == []

@@ -1,4 +1,7 @@
-"""JAX's persistent compilation cache, switched on at the first fit, so that a second process compiles nothing."""
+"""What makes compiling short: a cache on disk, and slow kernels that the search for fast ones leaves out.
+
+JAX's persistent cache is switched on at the first fit, so that a second process compiles nothing.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,9 @@ import jax
 
 SWITCH = "NU_ENSEMBLES_COMPILATION_CACHE"
 MOST_BYTES = 1 << 30
+# Names the file in which cuDNN's frontend looks up, once a process, which engines to leave out.
+ENGINE_RULES = "CUDNN_ERRATA_JSON_FILE"
+SLOW_ENGINES = Path(__file__).with_name("slow_cudnn_engines.json")
 
 
 def cache_folder() -> Path | None:
@@ -50,3 +56,15 @@ def _keep_below(folder: Path, most_bytes: int) -> None:
             return
         path.unlink(missing_ok=True)
         excess -= size
+
+
+def leave_out_slow_engines() -> None:
+    """On a GPU, keeps some of cuDNN's engines out of XLA's search for the fastest kernel of a convolution.
+
+    XLA runs every kernel that cuDNN offers. For the convolutions of ten wide ResNets the best kernel of these engines
+    takes two hundred times as long as the best of all, and the slowest thirty thousand times: a third of the time to
+    compile their steps (`python benchmarks/compiler_options.py --only WRN`). It holds for the whole process. A file of
+    rules that the user names is left alone; an empty name switches ours off.
+    """
+    if jax.default_backend() == "gpu":
+        os.environ.setdefault(ENGINE_RULES, str(SLOW_ENGINES))

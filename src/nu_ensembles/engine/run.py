@@ -18,6 +18,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from nu_ensembles.engine.blocks import BLOCK, Block, LastingOrders, block_of
+from nu_ensembles.engine.compilation import leave_out_slow_engines
 from nu_ensembles.engine.finite import sound
 from nu_ensembles.engine.loops import (
     many_sharded_steps,
@@ -137,6 +138,7 @@ class Run:
 
         Called when they are first needed, JAX would compile them one after another.
         """
+        leave_out_slow_engines()
         settings: Any = jax.config
         if self.mesh is not None or settings.jax_disable_jit:
             return
