@@ -65,7 +65,7 @@ def compiler_options() -> str:
             step = "failed" if row["ms"] is None else f"{row['ms']:.2f}"
             compiled = "–" if row["compile_s"] is None else f"{row['compile_s']:.1f}"
             rows.append([row["network"], row["variant"], step, compiled])
-        return table(["network", "XLA's options", "ms a step", "compiled in, s"], rows)
+        return table(["network", "variant", "ms a step", "compiled in, s"], rows)
 
     return on_devices("compiler-options", "python benchmarks/compiler_options.py", lines)
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from nu_ensembles.engine.assembly import Settings
-from nu_ensembles.engine.compilation import MOST_BYTES, SWITCH, cache_folder
+from nu_ensembles.engine.compilation import ENGINE_RULES, MOST_BYTES, SWITCH, cache_folder
 from nu_ensembles.engine.memory import free_bytes, lane_bytes
 from nu_ensembles.engine.plans import Plan, choose_plan
 from nu_ensembles.engine.program import TrainingData
@@ -36,6 +36,7 @@ VARIABLES = (
     "XLA_PYTHON_CLIENT_MEM_FRACTION",
     "CUDA_VISIBLE_DEVICES",
     "GLIBC_TUNABLES",
+    ENGINE_RULES,
     SWITCH,
 )
 # Where Linux says to whom it gives huge pages.
@@ -142,6 +143,7 @@ def advice(backend: str) -> list[str]:
         "XLA_FLAGS=--xla_gpu_enable_triton_gemm=false and tell us the network.",
         "JAX takes most of the device's memory at its start; XLA_PYTHON_CLIENT_PREALLOCATE=false takes it as needed.",
         "float32 products use TF32; JAX_DEFAULT_MATMUL_PRECISION=highest makes them exact.",
+        f"Training keeps two slow engines of cuDNN from being tried for convolutions; an empty {ENGINE_RULES} allows all.",
     ]
 
 
