@@ -143,7 +143,7 @@ def advice(backend: str) -> list[str]:
         "XLA_FLAGS=--xla_gpu_enable_triton_gemm=false and tell us the network.",
         "JAX takes most of the device's memory at its start; XLA_PYTHON_CLIENT_PREALLOCATE=false takes it as needed.",
         "float32 products use TF32; JAX_DEFAULT_MATMUL_PRECISION=highest makes them exact.",
-        f"Training leaves slow engines of cuDNN out of the search for fast ones; an empty {ENGINE_RULES} brings them back.",
+        f"Training leaves slow engines of cuDNN out when it looks for fast ones; an empty {ENGINE_RULES} keeps them.",
     ]
 
 
