@@ -133,3 +133,4 @@ def test_the_rules_are_as_cudnn_reads_them() -> None:
         assert rule["operation"] in ("ConvFwd", "ConvBwdData", "ConvBwdFilter")
         assert isinstance(rule["engine"], int)
         assert rule["knob"] == []
+        assert rule["cudnn_version_start"] < rule["cudnn_version_end"]
