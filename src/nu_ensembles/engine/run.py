@@ -55,6 +55,7 @@ class Run:
         on_host: bool = False,
         mesh: Mesh | None = None,
     ) -> None:
+        leave_out_slow_engines()  # which cuDNN wants to know before any convolution, also of a run that is carried on
         self.program, self.on_host, self.mesh = program, on_host, mesh
         self.lanes, self.data = lanes, data
         self.step = 0
@@ -138,7 +139,6 @@ class Run:
 
         Called when they are first needed, JAX would compile them one after another.
         """
-        leave_out_slow_engines()
         settings: Any = jax.config
         if self.mesh is not None or settings.jax_disable_jit:
             return
