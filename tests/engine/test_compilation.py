@@ -125,6 +125,16 @@ def test_training_sets_the_rules_before_it_compiles(monkeypatch: pytest.MonkeyPa
     assert seen == ["rules", "compiled"]
 
 
+def test_a_run_that_is_carried_on_sets_them_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    rehearsal = Rehearsal(nu.models.mlp(2, hidden=()), (3,), nu.methods.Standard(), 1, n_classes=2, n_rows=10)
+    seen = []
+    monkeypatch.setattr(run, "leave_out_slow_engines", lambda: seen.append("rules"))
+    resumed = run.Run(rehearsal.run.program, rehearsal.run.lanes, rehearsal.run.data)
+    resumed.restore(rehearsal.run.state, rehearsal.run.step)
+    resumed.advance(rehearsal.run.step + 1)
+    assert seen == ["rules"]
+
+
 def test_the_rules_are_as_cudnn_reads_them() -> None:
     """Its frontend throws inside the compiler at a rule without an operation or with an engine that is no number."""
     stored = json.loads(compilation.SLOW_ENGINES.read_text(encoding="utf-8"))
