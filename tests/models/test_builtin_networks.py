@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import jax
@@ -12,7 +13,7 @@ from jax import Array
 
 from nu_ensembles import models
 from nu_ensembles.errors import InputError
-from nu_ensembles.models import Model, convolution
+from nu_ensembles.models import Model, convolution, masks
 from nu_ensembles.models.inspect import equations
 
 
@@ -92,6 +93,27 @@ def test_dropout_masks_are_per_sample_unless_shared(model: Model, is_shared: boo
     assert (difference(jax.random.key(0), train=True) == 0.0) == is_shared
     assert difference(None, train=True) == 0.0
     assert difference(jax.random.key(0), train=False) == 0.0
+
+
+def test_a_wide_resnet_draws_the_masks_of_a_stage_together_and_those_of_each_stage_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn = []
+
+    def recorded(key: Array, n_masks: int, shape: tuple[int, ...], keep: float, stream: int) -> Any:
+        drawn.append((n_masks, shape, stream))
+        return masks.keep_masks(key, n_masks, shape, keep, stream)
+
+    # By its name: in the package, that is the function that builds the network.
+    monkeypatch.setattr(importlib.import_module("nu_ensembles.models.wide_resnet"), "keep_masks", recorded)
+    model = models.build("wrn-16-1", 3)
+    x, key = jax.ShapeDtypeStruct((2, 9, 8, 3), jnp.float32), jax.random.key(0)
+    variables = jax.eval_shape(model.init, key, x)
+    drawn.clear()
+    jax.eval_shape(lambda v, x: model.apply(v, x, key=key, train=True), variables, x)
+    shapes = [(2, 9, 8, 16), (2, 5, 4, 32), (2, 3, 2, 64)]
+    assert [(n_masks, shape) for n_masks, shape, _ in drawn] == [(2, shape) for shape in shapes]
+    assert len({stream for *_, stream in drawn}) == 3
 
 
 def test_dropout_without_a_key_is_no_dropout() -> None:

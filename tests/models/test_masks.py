@@ -9,13 +9,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import Array
 from jax.extend.random import threefry_2x32
 
-from nu_ensembles.models.masks import keep_mask, threefry2x32
+from nu_ensembles.models.masks import keep_masks, threefry2x32
 
 # Compiled without optimisation, which takes longer than all the masks.
 FAST = {"xla_backend_optimization_level": 0}
-mask = jax.jit(keep_mask, static_argnums=(1, 2), compiler_options=FAST)
+masks = jax.jit(keep_masks, static_argnums=(1, 2, 3, 4), compiler_options=FAST)
+
+
+def mask(key: Array, shape: tuple[int, ...], keep: float) -> tuple[Array, Array]:
+    """One mask and its share."""
+    (one,), share = masks(key, 1, shape, keep)
+    return one, share
 
 
 # Eight bits serve a rate of 0.3 (0.3008) and 0.5, not one of 0.05 (0.0508) or of 0.9 (0.8984).
@@ -42,12 +49,28 @@ def test_the_decisions_of_a_random_block_are_independent(keep: float, at_once: i
     assert all(correlation(part[:-1], part[1:]) < 4 for part in parts)
 
 
-def test_masks_of_two_keys_and_of_two_members_are_independent() -> None:
+def test_masks_of_two_keys_are_independent() -> None:
     keys = jax.random.split(jax.random.key(3), 2)
     one, other = (mask(key, (64, 64, 8), 0.7)[0] for key in keys)
     assert correlation(one, other) < 4
-    together = jax.jit(jax.vmap(lambda key: keep_mask(key, (64, 64, 8), 0.7)[0]), compiler_options=FAST)(keys)
-    np.testing.assert_array_equal(together, jnp.stack([one, other]))
+
+
+def test_masks_that_are_drawn_together_and_those_of_other_streams_are_independent() -> None:
+    key, shape = jax.random.key(6), (64, 64, 8)
+    together, share = masks(key, 3, shape, 0.7, 1)
+    others, _ = masks(key, 3, shape, 0.7, 2)
+    assert [each.shape for each in together] == [shape] * 3
+    assert all(correlation(a, b) < 4 for a, b in itertools.combinations((*together, *others), 2))
+    assert all(abs(float(each.mean()) - float(share)) < 4 * (0.21 / each.size) ** 0.5 for each in together)
+
+
+def test_masks_are_the_same_for_a_member_whoever_is_beside_it() -> None:
+    keys = jax.random.split(jax.random.key(7), 2)
+    beside, _ = jax.jit(jax.vmap(lambda key: keep_masks(key, 2, (4, 6, 20), 0.7, 5)), compiler_options=FAST)(keys)
+    for member, key in enumerate(keys):
+        alone, _ = masks(key, 2, (4, 6, 20), 0.7, 5)
+        for one, all_members in zip(alone, beside, strict=True):
+            np.testing.assert_array_equal(one, all_members[member])
 
 
 @pytest.mark.parametrize("last", [1, 3, 5, 11])

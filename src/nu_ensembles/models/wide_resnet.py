@@ -20,11 +20,13 @@ from nu_ensembles.models.activations import NO_MARGINS, Margins, biased_relu, bi
 from nu_ensembles.models.builtin import built_in, dtype_name, proportion, whole_number
 from nu_ensembles.models.layers import Returned, as_images, conv, dense, full_dtype, last_layer
 from nu_ensembles.models.lowerings import members_beside_channels
-from nu_ensembles.models.masks import keep_mask
+from nu_ensembles.models.masks import keep_masks
 from nu_ensembles.models.model import Model
 
 STEM_CHANNELS = 16
 BRANCH_CONVOLUTIONS = 2
+# Which values dropout keeps, bool `[B, H, W, C]` or `[1, H, W, C]`, and their expected share.
+Kept = tuple[Array, float]
 
 
 class FixupBias(nn.Module):
@@ -56,12 +58,10 @@ class FixupBasicBlock(nn.Module):
     channels: int
     stride: int
     n_blocks: int
-    dropout: float
-    shared_dropout: bool
     dtype: str
 
     @nn.compact
-    def __call__(self, x: Array, deterministic: bool) -> Array:
+    def __call__(self, x: Array, kept: Kept | None) -> Array:
         full = full_dtype(self.dtype)
         before_first, after_first, before_second, at_end = [FixupBias(full)() for _ in range(4)]
         multiplier = FixupMultiplier(full)()
@@ -75,7 +75,7 @@ class FixupBasicBlock(nn.Module):
         scale = 2.0 * self.n_blocks ** (-1 / (BRANCH_CONVOLUTIONS - 1))
         fixup = nn.initializers.variance_scaling(scale, "fan_in", "normal")
         h = self._conv(3, strides, kernel_init=fixup, padding="SAME" if margins == NO_MARGINS else "VALID")(h)
-        h = self._between(h, after_first, before_second, deterministic)
+        h = self._between(h, after_first, before_second, kept)
         # The multiplier scales the kernel instead of the result: its gradient is then a sum over the kernel.
         h = self._conv(3, (1, 1), kernel_init=nn.initializers.zeros, kernel_scale=multiplier)(h) + at_end
         if projects:
@@ -83,12 +83,11 @@ class FixupBasicBlock(nn.Module):
         return (shortcut + h).astype(self.dtype)
 
     @nn.nowrap
-    def _between(self, h: Array, before: Array, after: Array, deterministic: bool) -> Array:
+    def _between(self, h: Array, before: Array, after: Array, kept: Kept | None) -> Array:
         """Bias, ReLU, bias and dropout between the two convolutions."""
-        if deterministic or self.dropout == 0:
+        if kept is None:
             return (biased_relu(h, before, self.dtype) + after).astype(self.dtype)
-        shape = (1, *h.shape[1:]) if self.shared_dropout else h.shape
-        keep, share = keep_mask(self.make_rng("dropout"), shape, 1 - self.dropout)
+        keep, share = kept
         return biased_relu_dropout(h, before, after, jnp.broadcast_to(keep, h.shape), share, self.dtype)
 
     @nn.nowrap
@@ -108,17 +107,33 @@ def _margins(size: tuple[int, ...], strides: tuple[int, int]) -> Margins:
 
 
 class FixupStage(nn.Module):
-    """Blocks of one width, `make_block(stride=…)` each; the first may halve the image."""
+    """Blocks of one width, `make_block(stride=…)` each; the first may halve the image.
+
+    Their masks of dropout are drawn together, and those of all stages from one key, which keeps the program small.
+    """
 
     make_block: Callable[..., FixupBasicBlock]
+    channels: int
     stride: int
     n_stage_blocks: int
+    dropout: float
+    shared_dropout: bool
 
     @nn.compact
-    def __call__(self, x: Array, deterministic: bool) -> Array:
+    def __call__(self, x: Array, dropout_key: Array | None) -> Array:
+        kept = [None] * self.n_stage_blocks if dropout_key is None else self._kept(dropout_key, x.shape)
         for block in range(self.n_stage_blocks):
-            x = self.make_block(stride=self.stride if block == 0 else 1)(x, deterministic)
+            x = self.make_block(channels=self.channels, stride=self.stride if block == 0 else 1)(x, kept[block])
         return x
+
+    @nn.nowrap
+    def _kept(self, key: Array, shape: tuple[int, ...]) -> list[Kept]:
+        """What dropout keeps between the convolutions of each block; `shape`: of the stage's input."""
+        n_images, *size, _ = shape
+        height, width = (-(-n // self.stride) for n in size)
+        one = (1 if self.shared_dropout else n_images, height, width, self.channels)
+        masks, share = keep_masks(key, self.n_stage_blocks, one, 1 - self.dropout, stream=self.channels)
+        return [(mask, share) for mask in masks]
 
 
 class FixupWideResNet(nn.Module):
@@ -141,16 +156,17 @@ class FixupWideResNet(nn.Module):
         # stem(x + bias), taken apart: the bias's gradient then needs no gradient of the images.
         h = (stem(x) + bias * stem(jnp.ones((1, *x.shape[1:]), x.dtype))).astype(self.dtype)
         h = members_beside_channels(h)
+        dropout_key = None if deterministic or self.dropout == 0 else self.make_rng("dropout")
         for stage, stride in enumerate((1, 2, 2)):
-            make_block = functools.partial(
-                FixupBasicBlock,
+            h = FixupStage(
+                functools.partial(FixupBasicBlock, n_blocks=3 * n_stage_blocks, dtype=self.dtype),
                 channels=STEM_CHANNELS * self.widen * 2**stage,
-                n_blocks=3 * n_stage_blocks,
+                stride=stride,
+                n_stage_blocks=n_stage_blocks,
                 dropout=self.dropout,
                 shared_dropout=self.shared_dropout,
-                dtype=self.dtype,
-            )
-            h = FixupStage(make_block, stride, n_stage_blocks, name=f"block{stage + 1}")(h, deterministic)
+                name=f"block{stage + 1}",
+            )(h, dropout_key)
         h = jnp.mean(nn.relu(h).astype(full), axis=(1, 2))
         h = h + FixupBias(full, name="bias2")()
         fc = dense(self.n_classes, dtype=full, kernel_init=nn.initializers.zeros, name="fc")
