@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,6 +45,18 @@ def test_images_are_flipped_padded_and_cropped_with_offsets_of_the_range(publish
     assert set(tops) == set(lefts) == set(range(n_offsets))
     assert 16 < flips.sum() < 48
     assert len(set(found)) > 20  # drawn image by image, rows apart from columns
+
+
+def test_every_combination_of_flip_and_offsets_is_as_likely_as_any_other() -> None:
+    augment, n_images = FlipAndCrop(padding=1), 18_000
+    one = np.arange(1, 7, dtype=np.float32).reshape(2, 3, 1)
+    outcomes = possible_crops(one, 1, 3)
+    assert len(outcomes) == 18
+    found = np.asarray(jax.jit(augment)(jax.random.key(1), jnp.asarray(np.tile(one, (n_images, 1, 1, 1)))))
+    counts = Counter(outcomes[image.tobytes()] for image in found)
+    expected = n_images / 18
+    # Chi-squared with 17 degrees of freedom is larger than this once in ten thousand keys.
+    assert sum((counts[outcome] - expected) ** 2 / expected for outcome in outcomes.values()) < 46
 
 
 def test_the_named_augmentation_is_the_published_padding_with_all_offsets() -> None:

@@ -16,6 +16,8 @@ from jax import Array
 from nu_ensembles.errors import InputError, unknown_name
 
 Augmentation = Callable[[Array, Array], Array]
+# Random bits that decide on an offset.
+OFFSET_BITS = 15
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,19 +37,24 @@ class FlipAndCrop:
         if images.ndim == 3:  # without an axis of channels
             return self(key, images[..., None])[..., 0]
         n, height, width, channels = images.shape
-        flip_key, row_key, column_key = jax.random.split(key, 3)
-        flip = jax.random.bernoulli(flip_key, 0.5, (n, 1, 1, 1))
-        images = jnp.where(flip, images[:, :, ::-1], images)
+        n_offsets = 2 * self.padding + (0 if self.published_offsets else 1)
+        # One random word an image. Draws of their own would be ten times the operations, all of which are compiled.
+        word = jax.random.bits(key, (n,), jnp.uint32)
+        flip, top, left = word >> 30 & 1, _below(n_offsets, word >> OFFSET_BITS), _below(n_offsets, word)
+        images = jnp.where(flip.astype(bool)[:, None, None, None], images[:, :, ::-1], images)
         pad = (self.padding, self.padding)
         padded = jnp.pad(images, ((0, 0), pad, pad, (0, 0)))
-        n_offsets = 2 * self.padding + (0 if self.published_offsets else 1)
-        top = jax.random.randint(row_key, (n,), 0, n_offsets)
-        left = jax.random.randint(column_key, (n,), 0, n_offsets)
 
         def crop(image: Array, top: Array, left: Array) -> Array:
             return jax.lax.dynamic_slice(image, (top, left, 0), (height, width, channels))
 
         return jax.vmap(crop)(padded, top, left)
+
+
+def _below(limit: int, words: Array) -> Array:
+    """Random numbers 0 … limit-1 from the low bits of random words; int32, likely alike but for a 2^-15th."""
+    low = words & (2**OFFSET_BITS - 1)
+    return (low * limit >> OFFSET_BITS).astype(jnp.int32)
 
 
 AUGMENTATIONS: dict[str, Augmentation] = {"flip_crop": FlipAndCrop()}
