@@ -17,7 +17,6 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from nu_ensembles.engine.blocks import Block
-from nu_ensembles.engine.finite import sound
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData
 from nu_ensembles.engine.step import draw_batch, packed_parameters, train_step, unpacked_parameters
 from nu_ensembles.methods import Batch
@@ -40,11 +39,11 @@ def steps_of_a_block(
     block: Block,
     start: Array,
     end: Array,
-) -> tuple[LaneState, Array, Array]:
+) -> tuple[LaneState, Array]:
     """Steps start … end-1 of a block, of all lanes, in one compiled loop.
 
     Returns:
-      the state, the mean losses `[R]`, and whether the lanes' numbers are all finite, bool `[R]`.
+      the state, and the mean losses `[R]`.
     """
 
     prepared = partial(_prepared, program, lanes, data, block)
@@ -77,8 +76,7 @@ def steps_of_a_block(
 
         n_rounds = -(-(end - start) // STEPS_A_ROUND)
         carried, total = jax.lax.fori_loop(0, n_rounds, one_round, (carried, total))
-    fine = sound(carried, program.optimiser is not None)
-    return unpacked_parameters(program, carried, state.params), total / (end - start), fine
+    return unpacked_parameters(program, carried, state.params), total / (end - start)
 
 
 def _prepared(program: Program, lanes: Lanes, data: TrainingData, block: Block, step: Array) -> tuple[Batch, Array]:
@@ -92,7 +90,7 @@ def _n_bytes(shapes: Any) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
 
 
-def steps_on_a_mesh(program: Program, mesh: Mesh, *arguments: Any) -> tuple[LaneState, Array, Array]:
+def steps_on_a_mesh(program: Program, mesh: Mesh, *arguments: Any) -> tuple[LaneState, Array]:
     """`steps_of_a_block` with the lanes spread over devices; nothing is exchanged between them."""
     spread, everywhere = P("lanes"), P()
     return jax.shard_map(

@@ -115,12 +115,13 @@ class Run:
             end = min((number + 1) * BLOCK, to_step)
             block = self._block_of(number)
             if self.on_host:
-                losses, fine = self._step_by_step(block, end)
+                losses = self._step_by_step(block, end)
             else:
                 ends = jnp.int32(self.step), jnp.int32(end)
                 steps, static = self._loop
-                self.state, losses, fine = steps(*static, self.state, self.lanes, self.data, block, *ends)
+                self.state, losses = steps(*static, self.state, self.lanes, self.data, block, *ends)
             first, self.step = self.step, end
+            fine = jitted_sound(self.state, self.program.optimiser is not None)
             self._mark_unsound(np.asarray(fine), first)
             if on_chunk is not None:
                 on_chunk(self.step, np.asarray(losses))
@@ -135,19 +136,29 @@ class Run:
         return reproducible_sharded_steps if again else many_sharded_steps, (self.program, self.mesh)
 
     def _prepare(self) -> None:
-        """Draws the initial state and the first block, and compiles the steps beside: three programs at once.
+        """Draws the initial state and the first block, and compiles the steps beside: several programs at once.
 
         Called when they are first needed, JAX would compile them one after another.
         """
         settings: Any = jax.config
         if self.mesh is not None or settings.jax_disable_jit:
             return
-        steps = self._lowered_steps()
-        side_by_side([lambda _: steps.compile(), lambda _: self.state, lambda _: self._block_of(0)])
-
-    def _lowered_steps(self) -> jax.stages.Lowered:
-        """The program of the steps, ready to be compiled; it is the one that `advance` calls."""
         state = jax.eval_shape(self._initial_state)
+        steps = self._lowered_steps(state)
+        programs = (
+            lambda _: steps.compile(),
+            lambda _: self.state,
+            lambda _: self._block_of(0),
+            lambda _: jitted_sound.lower(state, self.program.optimiser is not None).compile(),
+        )
+        side_by_side(programs)
+
+    def _lowered_steps(self, state: LaneState) -> jax.stages.Lowered:
+        """The program of the steps, ready to be compiled; it is the one that `advance` calls.
+
+        Args:
+          state: the shapes of the lanes' state.
+        """
         block = jax.eval_shape(lambda lanes: block_of(self.program, lanes, self.data, 0), self.lanes)
         start = jnp.int32(0)
         if not self.on_host:
@@ -170,11 +181,11 @@ class Run:
             self._block = number, block_of(self.program, self.lanes, self.data, number, self._orders)
         return self._block[1]
 
-    def _step_by_step(self, block: Block, end: int) -> tuple[Array, Array]:
-        custom = self.program.optimiser is not None
+    def _step_by_step(self, block: Block, end: int) -> Array:
+        """Steps up to `end`, called from here; the mean losses `[R]`."""
         if not self._in_threads:
             self.state, total = self._stepped(self.state, self.lanes, block, end, None)
-            return total / (end - self.step), jitted_sound(self.state, custom)
+            return total / (end - self.step)
 
         def one_lane(lane: int) -> Callable[[Event], tuple[LaneState, Array]]:
             state, own, drawn = jax.tree.map(lambda leaf: leaf[lane : lane + 1], (self.state, self.lanes, block))
@@ -182,7 +193,7 @@ class Run:
 
         apart = side_by_side([one_lane(lane) for lane in range(self.lanes.n_lanes)])
         self.state, total = jax.tree.map(lambda *parts: jnp.concatenate(parts), *apart)
-        return total / (end - self.step), jitted_sound(self.state, custom)
+        return total / (end - self.step)
 
     def _stepped(
         self, state: LaneState, lanes: Lanes, block: Block, end: int, stopped: Event | None
