@@ -112,17 +112,18 @@ def member_lanes(seed_key: Array, members: Sequence[int], n_rows: int, method: M
       InputError: the method cannot train under these settings.
     """
     settings.check_augmentation(method)
-    number = jnp.asarray(np.asarray(members, np.int32))
+    number = np.asarray(members, np.int32)
     n_lanes = len(number)
     row_table = np.arange(padded_size(n_rows), dtype=np.int32)
+    # Filled by NumPy: on a GPU each little operation is a program to compile.
     return Lanes(
         key=jax.vmap(lambda m: jax.random.fold_in(seed_key, m))(number),
-        member=number,
+        member=jnp.asarray(number),
         rows=jnp.asarray(np.tile(row_table, (n_lanes, 1))),
-        n_rows=jnp.full((n_lanes,), n_rows, jnp.int32),
+        n_rows=jnp.asarray(np.full(n_lanes, n_rows, np.int32)),
         method=stack_method(method, n_lanes),
-        learning_rate=jnp.full((n_lanes,), settings.learning_rate, settings.dtype),
-        weight_decay=jnp.full((n_lanes,), settings.weight_decay, settings.dtype),
+        learning_rate=jnp.asarray(np.full(n_lanes, settings.learning_rate, settings.dtype)),
+        weight_decay=jnp.asarray(np.full(n_lanes, settings.weight_decay, settings.dtype)),
     )
 
 

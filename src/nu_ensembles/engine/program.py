@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 
@@ -112,4 +113,4 @@ class LaneState(NamedTuple):
 
 def stack_method(method: Method, n_lanes: int) -> Method:
     """The method's traced hyper-parameters, repeated for every lane."""
-    return jax.tree.map(lambda value: jnp.full((n_lanes,), value, jnp.float32), method)
+    return jax.tree.map(lambda value: jnp.asarray(np.full(n_lanes, value, np.float32)), method)
