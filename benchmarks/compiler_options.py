@@ -40,6 +40,11 @@ TUNING = {
     "outputs of tuned kernels not compared": ("--xla_gpu_autotune_level=3",),
     "tuned on memory as it is": ("--xla_gpu_autotune_level=1",),
     "not tuned": ("--xla_gpu_autotune_level=0",),
+    # Fewer kernels to choose from, found without building all of them first.
+    "convolutions as cuDNN's graphs": (
+        "--xla_gpu_experimental_enable_conv_fusion=true",
+        "--xla_gpu_cudnn_gemm_max_plans=12",
+    ),
 }
 USUAL = ("MLP 784-500-300, float32", "LeNet, bfloat16", "WRN-22-4, bfloat16")
 
