@@ -38,7 +38,7 @@ class FlipAndCrop:
             return self(key, images[..., None])[..., 0]
         n, height, width, channels = images.shape
         n_offsets = 2 * self.padding + (0 if self.published_offsets else 1)
-        # One random word an image. Draws of their own would be ten times the operations, all of which are compiled.
+        # One random word an image. Draws of their own would be four times the operations to compile.
         word = jax.random.bits(key, (n,), jnp.uint32)
         flip, top, left = word >> 30 & 1, _below(n_offsets, word >> OFFSET_BITS), _below(n_offsets, word)
         images = jnp.where(flip.astype(bool)[:, None, None, None], images[:, :, ::-1], images)

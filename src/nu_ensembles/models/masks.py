@@ -22,8 +22,8 @@ def keep_masks(
     """Random masks of a shape, each true with probability `keep`, rounded, and that probability.
 
     Eight decisions from every threefry block, or four: `jax.random.bernoulli` spends a whole block on each, which took
-    a fourteenth of a wide ResNet's training step. Masks that are drawn together are compiled together: a draw is some
-    two hundred operations, and nine of them were a third of a wide ResNet's.
+    a fourteenth of a wide ResNet's training step. Several masks of one draw are hardly more to compile than one,
+    whose operations are counted in hundreds.
 
     Args:
       stream: masks of different streams are independent though they share a key.

@@ -7,8 +7,6 @@ Parameter names are those of the published code.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import flax.linen as nn
@@ -107,23 +105,25 @@ def _margins(size: tuple[int, ...], strides: tuple[int, int]) -> Margins:
 
 
 class FixupStage(nn.Module):
-    """Blocks of one width, `make_block(stride=…)` each; the first may halve the image.
+    """Blocks of one width; the first may halve the image.
 
     Their masks of dropout are drawn together, and those of all stages from one key, which keeps the program small.
     """
 
-    make_block: Callable[..., FixupBasicBlock]
     channels: int
     stride: int
     n_stage_blocks: int
+    n_blocks: int
     dropout: float
     shared_dropout: bool
+    dtype: str
 
     @nn.compact
     def __call__(self, x: Array, dropout_key: Array | None) -> Array:
         kept = [None] * self.n_stage_blocks if dropout_key is None else self._kept(dropout_key, x.shape)
         for block in range(self.n_stage_blocks):
-            x = self.make_block(channels=self.channels, stride=self.stride if block == 0 else 1)(x, kept[block])
+            stride = self.stride if block == 0 else 1
+            x = FixupBasicBlock(self.channels, stride, self.n_blocks, self.dtype)(x, kept[block])
         return x
 
     @nn.nowrap
@@ -159,12 +159,13 @@ class FixupWideResNet(nn.Module):
         dropout_key = None if deterministic or self.dropout == 0 else self.make_rng("dropout")
         for stage, stride in enumerate((1, 2, 2)):
             h = FixupStage(
-                functools.partial(FixupBasicBlock, n_blocks=3 * n_stage_blocks, dtype=self.dtype),
                 channels=STEM_CHANNELS * self.widen * 2**stage,
                 stride=stride,
                 n_stage_blocks=n_stage_blocks,
+                n_blocks=3 * n_stage_blocks,
                 dropout=self.dropout,
                 shared_dropout=self.shared_dropout,
+                dtype=self.dtype,
                 name=f"block{stage + 1}",
             )(h, dropout_key)
         h = jnp.mean(nn.relu(h).astype(full), axis=(1, 2))
