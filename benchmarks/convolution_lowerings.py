@@ -78,6 +78,8 @@ def layer_rows(layer: tuple[int, int, int, int, int], n_members: int, n_images: 
     g = drawn(n_members, n_images, -(-size // stride), -(-size // stride), n_out)
     rows = []
     for name in FORWARD:
+        if name == "pointwise" and kernel > 1:
+            continue
         forward, to_input, to_weights = FORWARD[name], INPUT_GRADIENT[name], WEIGHT_GRADIENT[name]
         passes = {
             "forward": milliseconds(lambda x, w, f=forward: f(geometry, x, w), x, w),

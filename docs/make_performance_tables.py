@@ -192,7 +192,8 @@ def lowerings() -> str:
         shape = f"{n_in} → {n_out}, {size}×{size}, {kernel}×{kernel}" + (f", stride {stride}" if stride > 1 else "")
         at = {row["lowering"]: row for row in found["rows"] if tuple(row["layer"]) == layer}
         passes = ("forward", "input gradient", "weight gradient")
-        rows.append([shape, *(" / ".join(f"{at[name][each]:.2f}" for each in passes) for name in names)])
+        times = {name: " / ".join(f"{row[each]:.2f}" for each in passes) for name, row in at.items()}
+        rows.append([shape, *(times.get(name, "–") for name in names)])
     environment = found["environment"]
     about = f"Milliseconds of forward pass / input gradient / weight gradient alone, from `{found['command']}` on "
     about += f"{environment['device']}, jax {environment['versions']['jax']}."

@@ -60,7 +60,7 @@ CASES = {
     "3x3, stride 2, valid": ((3, 3), (2, 2), "VALID", (8, 8), (8, 7)),
     "1x1": ((1, 1), (1, 1), "SAME", (5, 3), (3, 4)),
     "1x1, stride 2": ((1, 1), (2, 2), "SAME", (4, 8), (6, 5)),
-    "1x1, stride 2, inputs repeated": ((1, 1), (2, 2), "SAME", (8, 16), (4, 5)),
+    "1x1, uneven, with margins": ((1, 1), (2, 3), ((1, 0), (2, 1)), (8, 16), (4, 5)),
     "uneven": ((2, 3), (3, 2), ((0, 2), (1, 0)), (6, 8), (7, 7)),
     "uneven, twice the channels": ((2, 3), (3, 2), ((0, 2), (1, 0)), (4, 8), (7, 7)),
 }
@@ -75,6 +75,7 @@ def test_every_lowering_is_the_plain_convolution_in_values_and_both_gradients(ca
         padding = ((top, bottom), (left, right))
     geometry = Geometry(strides, padding)
     x, w = random(2, N_IMAGES, height, width, n_in), random(2, *size, n_in, n_out, seed=1)
+    served = {"grouped", "patches", "unrolled"} | ({"pointwise"} if size == (1, 1) else set())
 
     @quickly
     def passes(x: Array, w: Array) -> dict[str, tuple[Array, Array, Array]]:
@@ -86,12 +87,12 @@ def test_every_lowering_is_the_plain_convolution_in_values_and_both_gradients(ca
                 INPUT_GRADIENT[name](geometry, w, g, (height, width)),
                 WEIGHT_GRADIENT[name](geometry, x, g, size),
             )
-            for name in FORWARD
+            for name in served
         }
 
+    assert set(FORWARD) == {*served, "pointwise"}
     found = passes(x, w)
     expected = found.pop("plain")
-    assert set(found) == {"grouped", "patches", "unrolled"}
     for three in found.values():
         for value, right_one in zip(three, expected, strict=True):
             np.testing.assert_allclose(value, right_one, rtol=2e-5, atol=2e-5)
@@ -104,7 +105,10 @@ def test_every_lowering_is_the_plain_convolution_in_values_and_both_gradients(ca
         ("cpu", 10, (3, 3, 3, 16), "unrolled"),
         ("cpu", 33, (3, 3, 64, 64), "grouped"),  # a program of 33 times as many convolutions compiles for too long
         ("gpu", 10, (3, 3, 64, 64), "grouped"),
-        ("gpu", 10, (1, 1, 64, 128), "grouped"),
+        ("gpu", 10, (1, 1, 64, 128), "pointwise"),
+        ("gpu", 10, (1, 3, 64, 128), "grouped"),
+        ("cpu", 10, (1, 1, 64, 128), "unrolled"),
+        ("cpu", 33, (1, 1, 64, 128), "pointwise"),
         ("gpu", 10, (3, 3, 3, 16), "patches"),
     ],
 )
@@ -237,6 +241,16 @@ def test_on_a_gpu_each_pass_is_one_convolution_with_a_group_per_member() -> None
 def test_on_a_gpu_images_of_few_channels_are_matrix_products() -> None:
     x, w = random(N_MEMBERS, 2, 4, 4, 3), random(N_MEMBERS, 3, 3, 3, 8)
     assert group_counts(forward_and_gradients, x, w) == []
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_on_a_gpu_1x1_kernels_are_matrix_products_of_pixels_before_members_before_channels() -> None:
+    x, w = random(N_MEMBERS, 2, 4, 5, 8), random(N_MEMBERS, 1, 1, 8, 6)
+    assert group_counts(forward_and_gradients, x, w) == []
+    # lowerings.pointwise says why: as the compiler is given them, members are the second axis of what is multiplied.
+    text = jax.jit(lambda x, w: jax.vmap(layer)(x, w)).lower(x, w).as_text()
+    (rows,) = re.findall(r"stablehlo\.dot_general.*tensor<(40x3x8)xf32>", text)
+    assert rows == f"{2 * 4 * 5}x{N_MEMBERS}x8"
 
 
 @pytest.mark.usefixtures("on_gpu")

@@ -61,20 +61,23 @@ from jax.custom_batching import custom_vmap
 from nu_ensembles.models import lowerings, unrolled
 from nu_ensembles.models.lowerings import LAYOUT, Geometry
 
-Lowering = Literal["grouped", "patches", "unrolled"]
+Lowering = Literal["grouped", "pointwise", "patches", "unrolled"]
 
 FORWARD = {
     "grouped": lowerings.grouped,
+    "pointwise": lowerings.pointwise,
     "patches": lowerings.patches,
     "unrolled": unrolled.unrolled,
 }
 INPUT_GRADIENT = {
     "grouped": lowerings.grouped_input_gradient,
+    "pointwise": lowerings.pointwise_input_gradient,
     "patches": lowerings.patches_input_gradient,
     "unrolled": unrolled.unrolled_input_gradient,
 }
 WEIGHT_GRADIENT = {
     "grouped": lowerings.grouped_weight_gradient,
+    "pointwise": lowerings.pointwise_weight_gradient,
     "patches": lowerings.patches_weight_gradient,
     "unrolled": unrolled.unrolled_weight_gradient,
 }
@@ -90,9 +93,11 @@ def lowering_of(backend: str, n_members: int, kernel: tuple[int, ...]) -> Loweri
     Args:
       kernel: `[h, w, C, O]`.
     """
-    if backend == "cpu":
-        return "unrolled" if n_members <= MOST_UNROLLED else "grouped"
-    return "patches" if kernel[2] <= THIN else "grouped"
+    if backend == "cpu" and n_members <= MOST_UNROLLED:
+        return "unrolled"
+    if kernel[:2] == (1, 1):
+        return "pointwise"
+    return "patches" if backend != "cpu" and kernel[2] <= THIN else "grouped"
 
 
 def conv_general_dilated(

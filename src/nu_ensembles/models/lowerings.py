@@ -3,10 +3,11 @@
 Every function here maps stacks of members, images `[K, B, H, W, C]` and kernels `[K, h, w, C, O]`, and is exact up
 to rounding. Which one serves which layer is decided in `convolution.py`.
 
-  grouped   one convolution with a group per member, channels filled up with zeros where that is faster
-  patches   every window as a row (im2col), then one batched matrix product
+  grouped    one convolution with a group per member, channels filled up with zeros where that is faster
+  pointwise  1×1 kernels only: one batched matrix product of pixels that lie as grouped convolutions have them
+  patches    every window as a row (im2col), then one batched matrix product
 
-The third way, member after member for CPUs, is in `unrolled.py`.
+The fourth way, member after member for CPUs, is in `unrolled.py`.
 """
 
 from __future__ import annotations
@@ -43,19 +44,10 @@ def plain(geometry: Geometry, x: Array, w: Array) -> Array:
 
 def grouped(geometry: Geometry, x: Array, w: Array) -> Array:
     n_members, *_, n_in, n_out = w.shape
-    pointwise = w.shape[1:3] == (1, 1) and geometry.padding == ((0, 0), (0, 0))
-    if pointwise:
-        down, right = geometry.strides
-        x, geometry = x[:, :, ::down, ::right], Geometry((1, 1), geometry.padding)
     if n_out > n_in >= NARROWEST_GROUP and n_out % n_in == 0:
-        # As many output channels as input channels at a time: no zeros are filled in and multiplied. The result of a
-        # pointwise convolution is a shortcut, which many read: repeating its small input saves them a concatenation.
-        times = n_out // n_in
-        if pointwise:
-            repeated = jnp.broadcast_to(jnp.moveaxis(x, 0, 3)[..., None, :], (*x.shape[1:4], n_members, times, n_in))
-            images, kernels = repeated.reshape(*x.shape[1:4], -1), _members_into_channels(w)
-            return _members_out_of_channels(_in_groups(geometry, images, kernels, n_members * times), n_members)
-        return jnp.concatenate([grouped(geometry, x, part) for part in jnp.split(w, times, axis=4)], axis=4)
+        # As many output channels as input channels at a time: no zeros are filled in and multiplied.
+        parts = jnp.split(w, n_out // n_in, axis=4)
+        return jnp.concatenate([grouped(geometry, x, part) for part in parts], axis=4)
     width = max(NARROWEST_GROUP, n_in, n_out)
     images, kernels = widened(x, width), widened(widened(w, width, axis=3), width)
     y = _in_groups(geometry, _members_into_channels(images), _members_into_channels(kernels), n_members)
@@ -72,6 +64,28 @@ def _in_groups(geometry: Geometry, images: Array, kernels: Array, n_groups: int)
         dimension_numbers=LAYOUT,
         feature_group_count=n_groups,
     )
+
+
+def pointwise(geometry: Geometry, x: Array, w: Array) -> Array:
+    """The product of every pixel with a 1×1 kernel.
+
+    Pixels come first, members second and channels last, before and after: so the compiler multiplies where grouped
+    convolutions left the values and writes where the next ones read. With members first it copies both.
+    """
+    down, right = geometry.strides
+    pixels = jnp.pad(x, ((0, 0), (0, 0), *geometry.padding, (0, 0)))[:, :, ::down, ::right]
+    n_members, *images, n_in = pixels.shape
+    rows = jnp.moveaxis(pixels, 0, 3).reshape(-1, n_members, n_in)
+    products = jnp.einsum("nkc,kco->nko", rows, w[:, 0, 0])
+    return jnp.moveaxis(products.reshape(*images, n_members, -1), 3, 0)
+
+
+def pointwise_weight_gradient(geometry: Geometry, x: Array, g: Array, size: tuple[int, int]) -> Array:
+    return weight_gradient_of(pointwise, geometry, x, g, size)
+
+
+def pointwise_input_gradient(geometry: Geometry, w: Array, g: Array, height_and_width: tuple[int, int]) -> Array:
+    return input_gradient_of(pointwise)(geometry, w, g, height_and_width)
 
 
 def patches(geometry: Geometry, x: Array, w: Array) -> Array:
@@ -113,7 +127,7 @@ def grouped_input_gradient(geometry: Geometry, w: Array, g: Array, height_and_wi
         turned = jnp.swapaxes(w[:, ::-1, ::-1], 3, 4)
         rows, columns = ((n - 1 - low, n - 1 - high) for n, (low, high) in zip(size, geometry.padding, strict=True))
         return grouped(Geometry((1, 1), (rows, columns)), g, turned)
-    if size == [1, 1] or right * n_in != n_out:
+    if right * n_in != n_out:
         return input_gradient_of(grouped)(geometry, w, g, height_and_width)
     depth, breadth = -(-size[0] // down), -(-size[1] // right)
     missing = [(0, 0), (0, depth * down - size[0]), (0, breadth * right - size[1]), (0, 0), (0, 0)]
