@@ -1,19 +1,19 @@
 """Milliseconds of a convolution of ten members under every lowering, pass by pass.
 
-    python benchmarks/convolution_lowerings.py [--members 10] [--images 64] [--out results/convolution-lowerings.json]
+    python benchmarks/convolution_lowerings.py [--members 10] [--images 64] [--kernel 1] [--out FILE]
     taskset -c 0 python benchmarks/convolution_lowerings.py --columns
     taskset -c 0 python benchmarks/convolution_lowerings.py --weight-gradients
 
-For every layer shape of the published networks: forward, input gradient and weight gradient, each compiled and timed
-alone, in bfloat16 on a GPU and float32 elsewhere. The rules in `nu_ensembles/models/convolution.py` come from such a
-table. `--columns` times, on a CPU, one member's forward pass of narrow layers by one, two and four columns at once,
-`--weight-gradients` one member's weight gradients as they are and with rows apart.
+For every layer shape of the published networks, or those with one size of kernel: forward, input gradient and weight
+gradient, each compiled and timed alone, on images that lie as in a network: in bfloat16 with members next to the
+channels on a GPU, in float32 member after member elsewhere. The rules in `nu_ensembles/models/convolution.py` come from
+such a table. `--columns` times, on a CPU, one member's forward pass of narrow layers by one, two and four columns at
+once, `--weight-gradients` one member's weight gradients as they are and with rows apart.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -26,7 +26,7 @@ import numpy as np
 from nu_ensembles.models.convolution import FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
 from nu_ensembles.models.lowerings import Geometry, plain, weight_gradient_of
 from nu_ensembles.models.unrolled import by_columns, spread_weight_gradient
-from nu_ensembles.runs import environment
+from recording import Recording
 
 # (input channels, output channels, height and width, kernel size, stride)
 LAYERS = (
@@ -65,7 +65,8 @@ def milliseconds(function: Callable[..., jax.Array], *arguments: jax.Array) -> f
 
 def layer_rows(layer: tuple[int, int, int, int, int], n_members: int, n_images: int) -> list[dict[str, object]]:
     n_in, n_out, size, kernel, stride = layer
-    dtype = jnp.bfloat16 if jax.default_backend() == "gpu" else jnp.float32
+    on_gpu = jax.default_backend() == "gpu"
+    dtype = jnp.bfloat16 if on_gpu else jnp.float32
     rng = np.random.default_rng(0)
     (low, high), *_ = jax.lax.padtype_to_pads((size, size), (kernel, kernel), (stride, stride), "SAME")
     geometry = Geometry((stride, stride), ((low, high), (low, high)))
@@ -73,18 +74,26 @@ def layer_rows(layer: tuple[int, int, int, int, int], n_members: int, n_images: 
     def drawn(*shape: int) -> jax.Array:
         return jnp.asarray(rng.standard_normal(shape, np.float32), dtype)
 
-    x = drawn(n_members, n_images, size, size, n_in)
+    def laid(images: jax.Array) -> jax.Array:
+        return jnp.moveaxis(images, 0, 3) if on_gpu else images
+
+    def taken(images: jax.Array) -> jax.Array:
+        return jnp.moveaxis(images, 3, 0) if on_gpu else images
+
+    x = laid(drawn(n_members, n_images, size, size, n_in))
     w = drawn(n_members, kernel, kernel, n_in, n_out)
-    g = drawn(n_members, n_images, -(-size // stride), -(-size // stride), n_out)
+    g = laid(drawn(n_members, n_images, -(-size // stride), -(-size // stride), n_out))
     rows = []
     for name in FORWARD:
-        if name == "pointwise" and kernel > 1:
+        if (name == "pointwise" and kernel > 1) or (name == "unrolled" and on_gpu):
             continue
         forward, to_input, to_weights = FORWARD[name], INPUT_GRADIENT[name], WEIGHT_GRADIENT[name]
         passes = {
-            "forward": milliseconds(lambda x, w, f=forward: f(geometry, x, w), x, w),
-            "input gradient": milliseconds(lambda w, g, f=to_input: f(geometry, w, g, (size, size)), w, g),
-            "weight gradient": milliseconds(lambda x, g, f=to_weights: f(geometry, x, g, (kernel, kernel)), x, g),
+            "forward": milliseconds(lambda x, w, f=forward: laid(f(geometry, taken(x), w)), x, w),
+            "input gradient": milliseconds(lambda w, g, f=to_input: laid(f(geometry, w, taken(g), (size, size))), w, g),
+            "weight gradient": milliseconds(
+                lambda x, g, f=to_weights: f(geometry, taken(x), taken(g), (kernel, kernel)), x, g
+            ),
         }
         rows.append({"layer": layer, "lowering": name, **passes})
         texts = " / ".join(f"{value:.3f}" for value in passes.values())
@@ -126,10 +135,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, default=10)
     parser.add_argument("--images", type=int, default=64)
-    parser.add_argument("--layers", type=int, default=len(LAYERS), help="only the first so many")
+    parser.add_argument("--kernel", type=int, help="only layers whose kernels have this height and width")
     parser.add_argument("--columns", action="store_true", help="narrow layers on a CPU instead")
     parser.add_argument("--weight-gradients", action="store_true", help="weight gradients on a CPU instead")
-    parser.add_argument("--out", type=Path, default=Path("results/convolution-lowerings.json"))
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.columns:
         columns(options.images)
@@ -137,12 +146,13 @@ def main() -> None:
     if options.weight_gradients:
         weight_gradients(options.images)
         return
-    rows: list[dict[str, object]] = []
-    for layer in LAYERS[: options.layers]:
-        rows += layer_rows(layer, options.members, options.images)
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        about = {"command": "python benchmarks/convolution_lowerings.py", "environment": environment()}
-        options.out.write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n")
+    recording = Recording(
+        "convolution-lowerings", "python benchmarks/convolution_lowerings.py", ("layer", "lowering"), options.out
+    )
+    for layer in LAYERS:
+        if options.kernel in (None, layer[3]):
+            for row in layer_rows(layer, options.members, options.images):
+                recording.add(row)
 
 
 if __name__ == "__main__":

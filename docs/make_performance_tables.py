@@ -181,23 +181,20 @@ def with_spread(values: np.ndarray) -> str:
 
 def lowerings() -> str:
     """Convolutions of ten members under every lowering."""
-    path = RESULTS / "convolution-lowerings.json"
-    if not path.exists():
-        return "Not measured yet; `python benchmarks/convolution_lowerings.py` does it.\n"
-    found = json.loads(path.read_text())
-    names = list(dict.fromkeys(row["lowering"] for row in found["rows"]))
-    rows = []
-    for layer in dict.fromkeys(tuple(row["layer"]) for row in found["rows"]):
-        n_in, n_out, size, kernel, stride = layer
-        shape = f"{n_in} → {n_out}, {size}×{size}, {kernel}×{kernel}" + (f", stride {stride}" if stride > 1 else "")
-        at = {row["lowering"]: row for row in found["rows"] if tuple(row["layer"]) == layer}
-        passes = ("forward", "input gradient", "weight gradient")
-        times = {name: " / ".join(f"{row[each]:.2f}" for each in passes) for name, row in at.items()}
-        rows.append([shape, *(times.get(name, "–") for name in names)])
-    environment = found["environment"]
-    about = f"Milliseconds of forward pass / input gradient / weight gradient alone, from `{found['command']}` on "
-    about += f"{environment['device']}, jax {environment['versions']['jax']}."
-    return "\n".join([*table(["layer", *names], rows), "", about]) + "\n"
+    passes = ("forward", "input gradient", "weight gradient")
+
+    def lines(found: Found) -> list[str]:
+        names = list(dict.fromkeys(row["lowering"] for row in found["rows"]))
+        rows = []
+        for layer in dict.fromkeys(tuple(row["layer"]) for row in found["rows"]):
+            n_in, n_out, size, kernel, stride = layer
+            shape = f"{n_in} → {n_out}, {size}×{size}, {kernel}×{kernel}" + (f", stride {stride}" if stride > 1 else "")
+            at = {row["lowering"]: row for row in found["rows"] if tuple(row["layer"]) == layer}
+            times = {name: " / ".join(f"{row[each]:.2f}" for each in passes) for name, row in at.items()}
+            rows.append([shape, *(times.get(name, "–") for name in names)])
+        return table([f"ms: {' / '.join(passes)}", *names], rows)
+
+    return on_devices("convolution-lowerings", "python benchmarks/convolution_lowerings.py", lines)
 
 
 TABLES: dict[str, Callable[[], str]] = {
