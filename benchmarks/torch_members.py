@@ -164,7 +164,7 @@ def loop(
 
 def deep_ensemble_of_torch_uncertainty(name: str, n_members: int, device: str, *, bf16: bool) -> Callable[[int], None]:
     """The deep ensemble of torch-uncertainty: one module that calls its members in turn, all on the same batch."""
-    from torch_uncertainty.models import deep_ensembles  # pyright: ignore[reportMissingImports]
+    from torch_uncertainty.methods import deep_ensembles  # pyright: ignore[reportMissingImports]
 
     data = Data.random(n_members, device)
     ensemble = deep_ensembles([network(name) for _ in range(n_members)]).to(device)

@@ -116,6 +116,28 @@ def test_a_wide_resnet_draws_the_masks_of_a_stage_together_and_those_of_each_sta
     assert len({stream for *_, stream in drawn}) == 3
 
 
+@pytest.mark.parametrize("size", [(8, 8), (7, 10)])
+def test_a_wide_resnet_that_writes_margins_for_a_gpu_is_the_one_that_leaves_them_to_a_cpu(
+    monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    model = models.build("wrn-10-1", 3, dtype="float32")
+    x = jnp.asarray(np.random.default_rng(1).standard_normal((2, *size, 3), dtype=np.float32))
+    variables = trained(model, x)
+
+    def pads_and_gradients() -> tuple[int, Any]:
+        # A lambda of its own: the same function would not be traced again for another backend.
+        gradients = jax.grad(lambda variables: jnp.sum(jnp.sin(model.apply(variables, x, train=False))))
+        program = jax.make_jaxpr(gradients)(variables)
+        n_pads = sum(equation.primitive.name == "pad" for equation in equations(program.jaxpr))
+        return n_pads, gradients(variables)
+
+    n_pads, on_cpu = pads_and_gradients()
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    n_pads_on_gpu, on_gpu = pads_and_gradients()
+    assert n_pads_on_gpu > n_pads
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-4), on_gpu, on_cpu)
+
+
 def test_dropout_without_a_key_is_no_dropout() -> None:
     model = models.mlp(3, dropout=0.5)
     x = jnp.ones((2, 4))

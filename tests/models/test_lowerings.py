@@ -264,6 +264,28 @@ def test_on_a_cpu_each_pass_is_a_convolution_per_member() -> None:
     assert group_counts(forward_and_gradients, x, w) == [(1, 1)] * 3 * N_MEMBERS
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_on_a_cpu_weight_gradients_transpose_activations_that_lie_there(stride: int) -> None:
+    geometry = Geometry((stride, stride), ((1, 1), (1, 1)))
+    x, g = random(1, 8, 8, 8, 16), random(1, 8, 8 // stride, 8 // stride, 16)
+
+    def activations_and_gradient(x: Array, g: Array) -> Pair:
+        h = jnp.maximum(x + 1, 0)
+        return h, WEIGHT_GRADIENT["unrolled"](geometry, h, g, (3, 3))
+
+    program = jax.jit(activations_and_gradient).lower(x, g).compile().as_text()
+    together = [body for body in program.split("\n}") if " maximum(" in body and " transpose(" in body]
+    assert together == []  # nowhere is an activation computed while it is transposed
+
+
+def test_on_a_cpu_the_weight_gradient_of_a_gradient_that_is_nan_is_nan() -> None:
+    geometry = Geometry((1, 1), ((1, 1), (1, 1)))
+    x, g = random(1, 2, 4, 4, 3), random(1, 2, 4, 4, 5)
+    for place in ((0, 0, 0, 0, 0), (0, 1, 2, 3, 4)):
+        found = WEIGHT_GRADIENT["unrolled"](geometry, x, g.at[place].set(jnp.nan), (3, 3))
+        assert jnp.isnan(found[0, 1, 1, :, place[-1]]).all()
+
+
 def column_strides(dtype: Any, n_in: int, n_out: int, width: int) -> list[int]:
     """Of the forward pass and the input gradient of an unrolled 3x3 layer."""
     geometry = Geometry((1, 1), ((1, 1), (1, 1)))

@@ -6,9 +6,9 @@ lax's own. Under `jax.vmap`, where images and kernels both have an axis of membe
 weight gradient each get the lowering that suits the layer. Reverse mode only: `jax.jvp` does not pass through.
 
 Ten members, 64 images each, bfloat16, on an H200 (jax 0.11): milliseconds of one pass alone, forward / input gradient
-/ weight gradient, from which the rules here and in `lowerings.py` come. Arrays lie as in a network;
-`benchmarks/convolution_lowerings.py` has them member after member and counts the copies between the layouts in. cuDNN's
-grouped kernels are fast for groups with as many input as output channels, 64 to 256, and much slower for most others.
+/ weight gradient, from which the rules here and in `lowerings.py` come. Arrays lie as in a network, as they do in
+`benchmarks/convolution_lowerings.py`, which measures the lowerings that are chosen from. cuDNN's grouped kernels are
+fast for groups with as many input as output channels, 64 to 256, and much slower for most others.
 
 | layer                       | grouped as it is | grouped, channels filled up | patches          |
 |-----------------------------|------------------|-----------------------------|------------------|
@@ -20,6 +20,15 @@ grouped kernels are fast for groups with as many input as output channels, 64 to
 | 64 -> 128, 32x32, stride 2  | .32 / .73 / .50  | not timed alone             | .21 / – / .24    |
 | 128 -> 256, 16x16, stride 2 | .25 / .48 / .47  | not timed alone             | .11 / – / .14    |
 | 3 -> 32, 32x32              | .14 / – / .14    | .41 / – / .40               | .07 / – / .04    |
+
+1×1 kernels, by `python benchmarks/convolution_lowerings.py --kernel 1` (and what `patches` does to a network:
+`lowerings.pointwise`):
+
+| layer                       | grouped          | pointwise        | patches          |
+|-----------------------------|------------------|------------------|------------------|
+| 16 -> 64, 32x32             | .11 / .08 / .12  | .05 / .05 / .05  | .05 / .05 / .06  |
+| 64 -> 128, 32x32, stride 2  | .07 / .12 / .09  | .05 / .08 / .08  | .05 / .08 / .06  |
+| 128 -> 256, 16x16, stride 2 | .10 / .09 / .08  | .05 / .05 / .05  | .05 / .06 / .06  |
 
 On a CPU members are unrolled, and layers of few channels compute neighbouring columns of their result together. One
 member, 64 images, float32, one core (jax 0.10.2), milliseconds of the forward pass or an input gradient of that shape,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -96,10 +97,11 @@ class FixupBasicBlock(nn.Module):
 def _margins(size: tuple[int, ...], strides: tuple[int, int]) -> Margins:
     """The zeros that a 3×3 convolution of the same size wants around its images, where no kernel of cuDNN's adds them.
 
-    These are the uneven ones: with a stride of two, an image of even height gets a row below and none above.
+    These are the uneven ones: with a stride of two, an image of even height gets a row below and none above. A CPU's
+    convolutions add all of them.
     """
     rows, columns = lax.padtype_to_pads(size, (3, 3), strides, "SAME")
-    if rows[0] == rows[1] and columns[0] == columns[1]:
+    if jax.default_backend() == "cpu" or (rows[0] == rows[1] and columns[0] == columns[1]):
         return NO_MARGINS
     return (int(rows[0]), int(rows[1])), (int(columns[0]), int(columns[1]))
 
