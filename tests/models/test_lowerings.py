@@ -278,12 +278,18 @@ def test_on_a_cpu_weight_gradients_transpose_activations_that_lie_there(stride: 
     assert together == []  # nowhere is an activation computed while it is transposed
 
 
-def test_on_a_cpu_the_weight_gradient_of_a_gradient_that_is_nan_is_nan() -> None:
-    geometry = Geometry((1, 1), ((1, 1), (1, 1)))
-    x, g = random(1, 2, 4, 4, 3), random(1, 2, 4, 4, 5)
-    for place in ((0, 0, 0, 0, 0), (0, 1, 2, 3, 4)):
-        found = WEIGHT_GRADIENT["unrolled"](geometry, x, g.at[place].set(jnp.nan), (3, 3))
+@pytest.mark.parametrize("stride", [1, 2])
+def test_on_a_cpu_the_weight_gradient_of_a_gradient_that_is_nan_is_nan_and_other_members_keep_theirs(
+    stride: int,
+) -> None:
+    geometry = Geometry((stride, stride), ((1, 1), (1, 1)))
+    x, g = random(2, 2, 4, 4, 3), random(2, 2, 4 // stride, 4 // stride, 5)
+    weight_gradient = quickly(lambda x, g: WEIGHT_GRADIENT["unrolled"](geometry, x, g, (3, 3)))
+    whole = weight_gradient(x, g)
+    for place in ((0, 0, 0, 0, 0), (0, 1, 1, 1, 4)):
+        found = weight_gradient(x, g.at[place].set(jnp.nan))
         assert jnp.isnan(found[0, 1, 1, :, place[-1]]).all()
+        np.testing.assert_array_equal(found[1], whole[1])
 
 
 def column_strides(dtype: Any, n_in: int, n_out: int, width: int) -> list[int]:

@@ -45,7 +45,8 @@ def unrolled_weight_gradient(geometry: Geometry, x: Array, g: Array, size: tuple
         return jnp.stack(products)[:, None, None]
     if geometry.strides == (1, 1):
         return jnp.stack([spread_weight_gradient(geometry, x[member], g[member]) for member in range(len(g))])
-    return weight_gradient_of(functools.partial(_member_by_member, plain), geometry, _as_it_lies(x, g), g, size)
+    x = jnp.stack([_as_it_lies(x[member], g[member]) for member in range(len(g))])
+    return weight_gradient_of(functools.partial(_member_by_member, plain), geometry, x, g, size)
 
 
 def spread_weight_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
@@ -68,14 +69,14 @@ def spread_weight_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
 
 
 def _as_it_lies(x: Array, g: Array) -> Array:
-    """`x`, which the compiler may not compute anew.
+    """One member's `x`, which the compiler may not compute anew.
 
     A weight gradient transposes its images. Left to itself, XLA computes the activations of a wide ResNet a second time
     meanwhile, number by number across the memory, which takes five times as long as transposing what lies there
     (`nu-ensembles profile --model wrn-16-1 --members 2`). On a CPU it drops optimisation barriers, but it fuses nothing
     with a branch. The other branch is for a gradient that is NaN, which makes the result NaN in either case.
     """
-    return lax.cond(jnp.isnan(g[(0,) * g.ndim]), jnp.zeros_like, lambda x: x, x)
+    return lax.cond(jnp.isnan(g[0, 0, 0, 0]), jnp.zeros_like, lambda x: x, x)
 
 
 def _member_by_member(
