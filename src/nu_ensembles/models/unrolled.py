@@ -72,9 +72,10 @@ def _as_it_lies(x: Array, g: Array) -> Array:
     """One member's `x`, which the compiler may not compute anew.
 
     A weight gradient transposes its images. Left to itself, XLA computes the activations of a wide ResNet a second time
-    meanwhile, number by number across the memory, which takes five times as long as transposing what lies there
-    (`nu-ensembles profile --model wrn-16-1 --members 2`). On a CPU it drops optimisation barriers, but it fuses nothing
-    with a branch. The other branch is for a gradient that is NaN, which makes the result NaN in either case.
+    meanwhile, number by number across the memory, which takes much longer than transposing what lies there (see
+    `transpose_copy_fusion` in `nu-ensembles profile --model wrn-16-1 --members 2`, with and without). On a CPU it drops
+    optimisation barriers, but it fuses nothing with a branch. The other branch is for a gradient that is NaN, which
+    makes the result NaN in either case.
     """
     return lax.cond(jnp.isnan(g[0, 0, 0, 0]), jnp.zeros_like, lambda x: x, x)
 
