@@ -1,8 +1,11 @@
 """The compiled loops over steps.
 
 On the device one call does up to `BLOCK` steps. Their number is traced, so stopping for an evaluation compiles nothing.
-On a GPU the loop goes in rounds of several steps; on a CPU `one_step` is called from the host where the network has
-convolutions, which inside a compiled loop are some thirty times slower.
+On a GPU the loop goes in rounds of several steps. On a CPU convolutions inside a compiled loop are some thirty times
+slower, so the loop is the host's, and a step is two programs: what the forward pass leaves behind are then many arrays
+of a few megabytes, whose memory the C library keeps and hands out again. As one program it would be a single block of
+temporary memory, which the system takes back after every step and hands out page by page in the next (a wide ResNet's
+step spent a sixth of its time so).
 """
 
 from __future__ import annotations
@@ -18,7 +21,15 @@ from jax.sharding import PartitionSpec as P
 
 from nu_ensembles.engine.blocks import Block
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData
-from nu_ensembles.engine.step import draw_batch, packed_parameters, train_step, unpacked_parameters
+from nu_ensembles.engine.step import (
+    Forward,
+    backward_pass,
+    draw_batch,
+    forward_pass,
+    packed_parameters,
+    train_step,
+    unpacked_parameters,
+)
 from nu_ensembles.methods import Batch
 
 # What makes XLA give the same bits on every run on a GPU: no kernel that adds up in changing order, and none that is
@@ -111,11 +122,18 @@ reproducible_steps = _jitted(steps_of_a_block, compiler_options=SAME_BITS)
 reproducible_sharded_steps = _jitted_on_a_mesh(steps_on_a_mesh, compiler_options=SAME_BITS)
 
 
-@_jitted
-def one_step(
+@partial(jax.jit, static_argnums=0)
+def first_half(
     program: Program, state: LaneState, lanes: Lanes, data: TrainingData, block: Block, step: Array
+) -> Forward:
+    """The forward pass of one step of all lanes, for a loop on the host."""
+    return forward_pass(program, state, lanes, *_prepared(program, lanes, data, block, step))
+
+
+@_jitted
+def second_half(
+    program: Program, state: LaneState, forward: Forward, lanes: Lanes, step: Array
 ) -> tuple[LaneState, Array]:
-    """One step of all lanes; the state and the losses `[R]`."""
-    carried, prepared = packed_parameters(program, state), _prepared(program, lanes, data, block, step)
-    carried, losses = train_step(program, carried, state.params, lanes, *prepared, step)
-    return unpacked_parameters(program, carried, state.params), losses
+    """The rest of that step; the state and the losses `[R]`."""
+    carried = backward_pass(program, packed_parameters(program, state), lanes, forward, step)
+    return unpacked_parameters(program, carried, state.params), forward.losses

@@ -21,11 +21,12 @@ from nu_ensembles.engine.blocks import BLOCK, Block, LastingOrders, block_of
 from nu_ensembles.engine.compilation import leave_out_slow_engines
 from nu_ensembles.engine.finite import sound
 from nu_ensembles.engine.loops import (
+    first_half,
     many_sharded_steps,
     many_steps,
-    one_step,
     reproducible_sharded_steps,
     reproducible_steps,
+    second_half,
 )
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData, network_inputs
 from nu_ensembles.engine.side_by_side import side_by_side
@@ -146,15 +147,15 @@ class Run:
         state = jax.eval_shape(self._initial_state)
         steps = self._lowered_steps(state)
         programs = (
-            lambda _: steps.compile(),
+            *(lambda _, steps=each: steps.compile() for each in steps),
             lambda _: self.state,
             lambda _: self._block_of(0),
             lambda _: jitted_sound.lower(state, self.program.optimiser is not None).compile(),
         )
         side_by_side(programs)
 
-    def _lowered_steps(self, state: LaneState) -> jax.stages.Lowered:
-        """The program of the steps, ready to be compiled; it is the one that `advance` calls.
+    def _lowered_steps(self, state: LaneState) -> list[jax.stages.Lowered]:
+        """The programs of the steps, ready to be compiled; they are those that `advance` calls.
 
         Args:
           state: the shapes of the lanes' state.
@@ -163,13 +164,14 @@ class Run:
         start = jnp.int32(0)
         if not self.on_host:
             steps, static = self._loop
-            return steps.lower(*static, state, self.lanes, self.data, block, start, start)
+            return [steps.lower(*static, state, self.lanes, self.data, block, start, start)]
         lanes = self.lanes
         if self._in_threads:
             state, lanes, block = jax.eval_shape(
                 lambda *leaves: jax.tree.map(lambda leaf: leaf[:1], leaves), state, lanes, block
             )
-        return one_step.lower(self.program, state, lanes, self.data, block, start)
+        first = first_half.lower(self.program, state, lanes, self.data, block, start)
+        return [first, second_half.lower(self.program, state, first.out_info, lanes, start)]
 
     @property
     def _in_threads(self) -> bool:
@@ -203,7 +205,10 @@ class Run:
         for step in range(self.step, end):
             if stopped is not None and stopped.is_set():
                 break
-            state, losses = one_step(self.program, state, lanes, self.data, block, jnp.int32(step))
+            number = jnp.int32(step)
+            forward = first_half(self.program, state, lanes, self.data, block, number)
+            state, losses = second_half(self.program, state, forward, lanes, number)
+            del forward  # its memory is for the next
             total = total + losses
         return state, total
 

@@ -161,12 +161,21 @@ def make_batch(
     return Batch(x, data.y[rows], data.weight[rows], u, labels, previous, data.n_previous, method_key)
 
 
-def losses_and_gradients(
-    program: Program, state: LaneState, lanes: Lanes, batch: Batch, keys: Array
-) -> tuple[Array, tuple[Any, Any], Any]:
-    """The lanes' losses `[R]`, the gradients of their sum with respect to the networks' and the method's own
-    parameters, and the new mutable state of the networks.
+class Forward(NamedTuple):
+    """What a forward pass leaves behind; a tree, so that the backward pass may be a program of its own.
+
+    losses: `[R]`.
+    pull_back: a cotangent of the sum of the losses -> the gradients of the networks' and the method's own parameters.
+    model_state: the networks' new mutable state.
     """
+
+    losses: Array
+    pull_back: Callable[[Array], tuple[Any, Any]]
+    model_state: Any
+
+
+def forward_pass(program: Program, state: LaneState, lanes: Lanes, batch: Batch, keys: Array) -> Forward:
+    """The lanes' losses on a batch, up to where one gradient of their sum can be taken."""
 
     def independent(params: Any, batch: Batch) -> tuple[Array, tuple[Array, Any]]:
         def one_lane(params: Any, model_state: Any, method: Any, batch: Batch, key: Array) -> tuple[Array, Any]:
@@ -186,8 +195,8 @@ def losses_and_gradients(
         together = joint if lanes.method.shape == "joint" else independent
         return together(params, batch._replace(auxiliary=auxiliary))
 
-    gradients, (losses, new_state) = jax.grad(objective, argnums=(0, 1), has_aux=True)(state.params, state.auxiliary)
-    return losses, gradients, new_state
+    _, pull_back, (losses, new_state) = jax.vjp(objective, state.params, state.auxiliary, has_aux=True)
+    return Forward(losses, pull_back, new_state)
 
 
 class Draws(NamedTuple):
@@ -240,8 +249,16 @@ def train_step(
     Returns:
       the new state and the losses `[R]`.
     """
-    state = unpacked_parameters(program, carried, like)
-    losses, gradients, model_state = losses_and_gradients(program, state, lanes, batch, network_keys)
+    forward = forward_pass(program, unpacked_parameters(program, carried, like), lanes, batch, network_keys)
+    return backward_pass(program, carried, lanes, forward, step, counts), forward.losses
+
+
+def backward_pass(
+    program: Program, carried: LaneState, lanes: Lanes, forward: Forward, step: Array, counts: Array | None = None
+) -> LaneState:
+    """The new state after a forward pass: gradients, and the optimiser's update; arguments as in `train_step`."""
+    losses, model_state = forward.losses, forward.model_state
+    gradients = forward.pull_back(jnp.ones((), losses.dtype))
     if program.optimiser is None:
         gradients = jax.vmap(pack)(gradients[0]), gradients[1]
 
@@ -274,4 +291,4 @@ def train_step(
     model_state = jax.tree.map(
         lambda new, old: jnp.where(good.reshape(-1, *[1] * (new.ndim - 1)), new, old), model_state, carried.model_state
     )
-    return LaneState(params, model_state, optimiser_state, failed_at, *auxiliary), losses
+    return LaneState(params, model_state, optimiser_state, failed_at, *auxiliary)

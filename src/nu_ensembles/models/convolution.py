@@ -168,7 +168,7 @@ def _convolve(geometry: Geometry, x: Array, w: Array) -> Array:
 
 
 def _convolve_forward(geometry: Geometry, x: Array, w: Array) -> tuple[Array, tuple[Array, Array]]:
-    return _forward(geometry)(x, w), (x, w)
+    return _forward(geometry)(x, w), (_as_kept(x), w)
 
 
 def _convolve_backward(geometry: Geometry, kept: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
@@ -179,6 +179,11 @@ def _convolve_backward(geometry: Geometry, kept: tuple[Array, Array], g: Array) 
 
 
 _convolve.defvjp(_convolve_forward, _convolve_backward)
+
+
+def _as_kept(x: Array) -> Array:
+    """Images `[…, B, H, W, C]` as the forward pass keeps them for the weight gradient, and back."""
+    return unrolled.images_last(x) if jax.default_backend() == "cpu" else x
 
 
 def _pass(one_member: Callable[[Array, Array], Array], members: Callable[[Array, Array], Array]) -> Callable:
@@ -232,11 +237,13 @@ def _input_gradient(geometry: Geometry, height_and_width: tuple[int, int]) -> Ca
 
 @functools.cache
 def _weight_gradient(geometry: Geometry, size: tuple[int, int]) -> Callable[[Array, Array], Array]:
-    def one_member(x: Array, g: Array) -> Array:
+    def one_member(kept: Array, g: Array) -> Array:
+        x = _as_kept(kept)
         w = jax.ShapeDtypeStruct((*size, x.shape[3], g.shape[3]), x.dtype)
         return jax.linear_transpose(lambda w: lowerings.plain(geometry, x, w), w)(g)[0]
 
-    def members(x: Array, g: Array) -> Array:
+    def members(kept: Array, g: Array) -> Array:
+        x = _as_kept(kept)
         kernel = (len(x), *size, x.shape[4], g.shape[4])
         return WEIGHT_GRADIENT[_chosen(kernel)](geometry, x, g, size)
 

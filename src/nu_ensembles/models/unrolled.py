@@ -8,10 +8,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from nu_ensembles.models.lowerings import Geometry, input_gradient_of, plain, weight_gradient_of, widened
+from nu_ensembles.models.lowerings import Geometry, input_gradient_of, plain, widened
 
 # On a CPU a convolution of three channels takes three times as long as one of four (3 -> 32, 32x32: 5.7 and 1.9 ms for
 # 64 images on two cores).
@@ -37,47 +38,56 @@ def unrolled_input_gradient(geometry: Geometry, w: Array, g: Array, height_and_w
 
 
 def unrolled_weight_gradient(geometry: Geometry, x: Array, g: Array, size: tuple[int, int]) -> Array:
+    kept = images_last(x)  # which undoes what was done to keep them
     if size == (1, 1) and geometry.padding == ((0, 0), (0, 0)):
         # A matrix product: as a convolution it takes three times as long.
         down, right = geometry.strides
-        pixels = x[:, :, ::down, ::right]
-        products = [jnp.einsum("bhwc,bhwo->co", pixels[member], g[member]) for member in range(len(g))]
+        pixels = kept[:, :, ::down, ::right]
+        products = [jnp.einsum("chwb,bhwo->co", pixels[member], g[member]) for member in range(len(g))]
         return jnp.stack(products)[:, None, None]
     if geometry.strides == (1, 1):
-        return jnp.stack([spread_weight_gradient(geometry, x[member], g[member]) for member in range(len(g))])
-    x = jnp.stack([_as_it_lies(x[member], g[member]) for member in range(len(g))])
-    return weight_gradient_of(functools.partial(_member_by_member, plain), geometry, x, g, size)
+        return jnp.stack([spread_weight_gradient(geometry, kept[member], g[member]) for member in range(len(g))])
+    return jnp.stack([_strided_weight_gradient(geometry, kept[member], g[member], size) for member in range(len(g))])
 
 
-def spread_weight_gradient(geometry: Geometry, x: Array, g: Array) -> Array:
+def images_last(x: Array) -> Array:
+    """`[…, B, H, W, C] -> […, C, H, W, B]`, and back: as weight gradients read images, along which they sum.
+
+    The forward pass keeps its inputs like this. Left to the backward pass, these copies would all be made as it starts,
+    since nothing keeps XLA from it, and take memory until they are wanted.
+    """
+    return jnp.swapaxes(x, -4, -1)
+
+
+def spread_weight_gradient(geometry: Geometry, kept: Array, g: Array) -> Array:
     """One member's weight gradient `[h, w, C, O]` without strides, with all rows moved twice as far apart.
 
     That changes no number. But the library to which XLA gives convolutions on a CPU is slow where the kernel is as
     large as the image, as here, and leaves convolutions with rows apart to XLA's own, which are not: see the table in
     `convolution.py`.
+
+    Args:
+      kept: the images, `[C, H, W, B]`.
     """
     (top, bottom), sides = geometry.padding
     return lax.conv_general_dilated(
-        _as_it_lies(x, g),
+        kept,
         g,
         window_strides=(2, 1),
         padding=((2 * top, 2 * bottom), sides),
         lhs_dilation=(2, 1),
         rhs_dilation=(2, 1),
-        dimension_numbers=("CHWN", "IHWO", "HWNC"),
+        dimension_numbers=("NHWC", "IHWO", "HWNC"),
     )
 
 
-def _as_it_lies(x: Array, g: Array) -> Array:
-    """One member's `x`, which the compiler may not compute anew.
+def _strided_weight_gradient(geometry: Geometry, kept: Array, g: Array, size: tuple[int, int]) -> Array:
+    def convolve(w: Array) -> Array:
+        numbers = ("CHWN", "HWIO", "NHWC")
+        return lax.conv_general_dilated(kept, w, geometry.strides, geometry.padding, dimension_numbers=numbers)
 
-    A weight gradient transposes its images. Left to itself, XLA computes the activations of a wide ResNet a second time
-    meanwhile, number by number across the memory, which takes much longer than transposing what lies there (see
-    `transpose_copy_fusion` in `nu-ensembles profile --model wrn-16-1 --members 2`, with and without). On a CPU it drops
-    optimisation barriers, but it fuses nothing with a branch. The other branch is for a gradient that is NaN, which
-    makes the result NaN in either case.
-    """
-    return lax.cond(jnp.isnan(g[0, 0, 0, 0]), jnp.zeros_like, lambda x: x, x)
+    w = jax.ShapeDtypeStruct((*size, len(kept), g.shape[3]), g.dtype)
+    return jax.linear_transpose(convolve, w)(g)[0]
 
 
 def _member_by_member(
