@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from nu_ensembles.engine import blocks
 from nu_ensembles.engine.batches import batch_rows, padded_size, row_order
-from nu_ensembles.engine.blocks import LastingOrders, block_of
-from nu_ensembles.methods import Standard
+from nu_ensembles.engine.blocks import LastingOrders, block_of, block_shapes
+from nu_ensembles.methods import Nu, Standard
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -123,3 +123,11 @@ def test_the_orders_of_large_sets_are_drawn_once_a_pass_and_give_the_same_rows(
             np.testing.assert_array_equal(kept.rows, fresh.rows)
     # Block 2 begins with row 32, the first lane's second pass, block 3 with row 48, everybody's; then all goes back.
     assert n_draws == 4
+
+
+@pytest.mark.parametrize("method", [Nu(0.1), Standard()])
+def test_the_shapes_of_a_block_are_known_before_it_is_drawn(assembled, method: Nu | Standard) -> None:
+    ready = assembled(method)
+    arguments = ready.program, ready.lanes, ready.data
+    drawn = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), block_of(*arguments, 0))
+    assert block_shapes(*arguments) == drawn

@@ -6,7 +6,7 @@ Everything is a function of a lane's key and the step's number, so a run may sto
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +14,13 @@ import numpy as np
 from jax import Array
 
 from nu_ensembles.engine.batches import batch_rows, pass_orders, rows_in_orders
+from nu_ensembles.engine.compilation import WITHOUT_SEARCH
 from nu_ensembles.engine.program import Lanes, Program, TrainingData
 from nu_ensembles.engine.step import ORDER, STEP, UNLABELED_ORDER, Draws, lane_key
 
 # Steps whose rows are drawn at once. A compiled call does not go beyond its block.
 BLOCK = 256
+_jitted = partial(partial, jax.jit, compiler_options=WITHOUT_SEARCH)
 
 
 class Block(NamedTuple):
@@ -37,9 +39,9 @@ class Block(NamedTuple):
         return Draws(*jax.tree.map(lambda drawn: drawn[:, step % BLOCK], self))
 
 
-@partial(jax.jit, static_argnames=("batch_size", "n_padded", "least_rows"))
+@_jitted(static_argnames=("batch_size", "n_padded", "least_rows"))
 def lane_rows(
-    keys: Array, use: Array, block: Array, n_rows: Array, batch_size: int, n_padded: int, least_rows: int
+    keys: Array, use: int | Array, block: Array, n_rows: Array, batch_size: int, n_padded: int, least_rows: int
 ) -> Array:
     """The rows of a block of steps, int32 `[R, BLOCK, B]`, from keys `[R]`, one `use` of them, and `n_rows` `[R]`."""
 
@@ -49,8 +51,8 @@ def lane_rows(
     return jax.vmap(one_lane)(keys, n_rows)
 
 
-@partial(jax.jit, static_argnames=("n_passes", "n_padded"))
-def lane_orders(keys: Array, use: Array, first_pass: Array, n_rows: Array, n_passes: int, n_padded: int) -> Array:
+@_jitted(static_argnames=("n_passes", "n_padded"))
+def lane_orders(keys: Array, use: int | Array, first_pass: Array, n_rows: Array, n_passes: int, n_padded: int) -> Array:
     """The orders of rows in passes first_pass `[R]` and up, int32 `[R, n_passes, n_padded]`."""
 
     def one_lane(key: Array, first_pass: Array, n_rows: Array) -> Array:
@@ -59,7 +61,7 @@ def lane_orders(keys: Array, use: Array, first_pass: Array, n_rows: Array, n_pas
     return jax.vmap(one_lane)(keys, first_pass, n_rows)
 
 
-@partial(jax.jit, static_argnames=("batch_size",))
+@_jitted(static_argnames=("batch_size",))
 def lane_rows_in_orders(orders: Array, block: Array, n_rows: Array, batch_size: int) -> Array:
     """What `lane_rows` gives, from orders that are at hand."""
     return jax.vmap(lambda o, n: rows_in_orders(o, block * BLOCK, BLOCK, batch_size, n))(orders, n_rows)
@@ -84,7 +86,7 @@ class LastingOrders:
         return lane_rows_in_orders(self._drawn[use][1], jnp.int32(number), n_rows, batch_size)
 
 
-@jax.jit
+@_jitted()
 def lane_keys(keys: Array, block: Array) -> tuple[Array, Array]:
     """Keys of the batches and of the networks in a block of steps, each `[R, BLOCK]`."""
 
@@ -117,3 +119,15 @@ def block_of(
         n_padded, least = data.x_unlabeled.shape[0], program.least_unlabeled_rows
         unlabelled = rows(UNLABELED_ORDER, n_unlabeled, program.unlabeled_batch_size, n_padded, least)
     return Block(labelled, unlabelled, *lane_keys(lanes.key, jnp.int32(number)))
+
+
+def block_shapes(program: Program, lanes: Lanes, data: TrainingData) -> Block:
+    """The shapes of what `block_of` gives."""
+    keys = jax.ShapeDtypeStruct((lanes.n_lanes, BLOCK), lanes.key.dtype)
+
+    def rows(batch_size: int) -> Any:
+        return jax.ShapeDtypeStruct((*keys.shape, batch_size), jnp.int32)
+
+    unlabelled = None if data.x_unlabeled is None else rows(program.unlabeled_batch_size)
+    both: Any = keys, keys
+    return Block(rows(program.batch_size), unlabelled, *both)

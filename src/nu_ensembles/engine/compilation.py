@@ -16,6 +16,9 @@ MOST_BYTES = 1 << 30
 # Names the file in which cuDNN's frontend looks up, once a process, which engines to leave out.
 ENGINE_RULES = "CUDNN_ERRATA_JSON_FILE"
 SLOW_ENGINES = Path(__file__).with_name("slow_cudnn_engines.json")
+# For programs that run before the steps or once in hundreds of them: on a GPU XLA takes the first kernels that do
+# instead of timing several. They are compiled beside the steps, whose own search theirs would disturb.
+WITHOUT_SEARCH = {"xla_gpu_autotune_level": 0}
 
 
 def cache_folder() -> Path | None:

@@ -46,7 +46,7 @@ class Program:
     deterministic: bool = False
 
 
-def network_inputs(x: Array, dtype: str) -> Array:
+def network_inputs(x: Any, dtype: str) -> Any:
     """Rows as the network takes them: bytes are pixels and become x/255, as published; numbers are cast."""
     return x.astype(dtype) / 255 if x.dtype == jnp.uint8 else x.astype(dtype)
 

@@ -17,8 +17,8 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from nu_ensembles.engine.blocks import BLOCK, Block, LastingOrders, block_of
-from nu_ensembles.engine.compilation import leave_out_slow_engines
+from nu_ensembles.engine.blocks import BLOCK, Block, LastingOrders, block_of, block_shapes
+from nu_ensembles.engine.compilation import WITHOUT_SEARCH, leave_out_slow_engines
 from nu_ensembles.engine.finite import sound
 from nu_ensembles.engine.loops import (
     first_half,
@@ -33,11 +33,12 @@ from nu_ensembles.engine.side_by_side import side_by_side
 from nu_ensembles.engine.step import initial_auxiliary, initial_state
 from nu_ensembles.errors import NonFiniteLossError
 
-jitted_sound = jax.jit(sound, static_argnames=("custom",))
+_jitted = partial(jax.jit, compiler_options=WITHOUT_SEARCH)
+jitted_sound = _jitted(sound, static_argnames=("custom",))
 # Neither this nor `lane_rows` takes the whole program: another method or number of rows shares their compilation.
-jitted_initial_state = jax.jit(initial_state, static_argnames=("model", "custom", "dtype"))
+jitted_initial_state = _jitted(initial_state, static_argnames=("model", "custom", "dtype"))
 # A program of its own, so that all methods share the networks' initialisation.
-jitted_initial_auxiliary = jax.jit(initial_auxiliary, static_argnames=("model", "dtype"))
+jitted_initial_auxiliary = _jitted(initial_auxiliary, static_argnames=("model", "dtype"))
 
 
 class Run:
@@ -80,18 +81,36 @@ class Run:
         self._state = state
 
     def _initial_state(self) -> LaneState:
-        program = self.program
-        example = network_inputs(jnp.zeros((1, *self.data.x.shape[1:]), self.data.x.dtype), program.dtype)
-        hyper = self.lanes.key, self.lanes.learning_rate, self.lanes.weight_decay
-        state = jitted_initial_state(program.model, program.optimiser, program.dtype, *hyper, example)
-        auxiliary, auxiliary_state = self._initial_auxiliary(example)
-        return state._replace(auxiliary=auxiliary, auxiliary_state=auxiliary_state)
-
-    def _initial_auxiliary(self, example: Array) -> tuple[Any, Any]:
-        arguments = self.program.model, self.program.dtype, self.lanes.key, self.lanes.method, example
-        shapes = jax.eval_shape(partial(initial_auxiliary, *arguments[:2]), *arguments[2:])
+        state = jitted_initial_state(*self._of_state)
+        auxiliary = self._auxiliary_shapes()
         # Most methods have none: their empty trees need no program.
-        return jitted_initial_auxiliary(*arguments) if jax.tree.leaves(shapes) else shapes
+        if jax.tree.leaves(auxiliary):
+            auxiliary = jitted_initial_auxiliary(*self._of_auxiliary)
+        return state._replace(auxiliary=auxiliary[0], auxiliary_state=auxiliary[1])
+
+    def _state_shapes(self) -> LaneState:
+        state, auxiliary = jitted_initial_state.eval_shape(*self._of_state), self._auxiliary_shapes()
+        return state._replace(auxiliary=auxiliary[0], auxiliary_state=auxiliary[1])
+
+    def _auxiliary_shapes(self) -> tuple[Any, Any]:
+        model, dtype, *arguments = self._of_auxiliary
+        return jax.eval_shape(partial(initial_auxiliary, model, dtype), *arguments)
+
+    @property
+    def _of_state(self) -> tuple[Any, ...]:
+        """The arguments of `initial_state`."""
+        hyper = self.lanes.key, self.lanes.learning_rate, self.lanes.weight_decay
+        return self.program.model, self.program.optimiser, self.program.dtype, *hyper, self._example
+
+    @property
+    def _of_auxiliary(self) -> tuple[Any, ...]:
+        """The arguments of `initial_auxiliary`."""
+        return self.program.model, self.program.dtype, self.lanes.key, self.lanes.method, self._example
+
+    @property
+    def _example(self) -> np.ndarray:
+        """A row as the network takes it."""
+        return network_inputs(np.zeros((1, *self.data.x.shape[1:]), self.data.x.dtype), self.program.dtype)
 
     def _placed(self, state: LaneState) -> LaneState:
         return state if self.mesh is None else jax.device_put(state, NamedSharding(self.mesh, P("lanes")))
@@ -144,7 +163,7 @@ class Run:
         settings: Any = jax.config
         if self.mesh is not None or settings.jax_disable_jit:
             return
-        state = jax.eval_shape(self._initial_state)
+        state = self._state_shapes()
         steps = self._lowered_steps(state)
         programs = (
             *(lambda _, steps=each: steps.compile() for each in steps),
@@ -160,7 +179,7 @@ class Run:
         Args:
           state: the shapes of the lanes' state.
         """
-        block = jax.eval_shape(lambda lanes: block_of(self.program, lanes, self.data, 0), self.lanes)
+        block = block_shapes(self.program, self.lanes, self.data)
         start = jnp.int32(0)
         if not self.on_host:
             steps, static = self._loop
