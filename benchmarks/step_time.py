@@ -5,8 +5,8 @@
 32 labelled + 32 unlabelled 32x32 images a member a step, drawn on the device, flip and crop, forward, backward,
 AdamW: the published networks under the nu loss and, for comparison, the standard one. Every network runs in a fresh
 process without any cache of compiled programs; its compile time is that until the first step is done (the import of
-JAX and the start of the device left out) and that of the standard one, which comes second, the same in a process
-where nu has run before.
+JAX, the start of the device and the choice of a plan left out) and that of the standard one, which comes second, the
+same in a process where nu has run before.
 """
 
 from __future__ import annotations

@@ -13,9 +13,8 @@ import numpy as np
 from nu_ensembles import models
 from nu_ensembles.errors import InputError
 from nu_ensembles.inputs import Unlabeled, check_labels, check_rows, check_weights
-from nu_ensembles.labels import random_key
 from nu_ensembles.methods import AnyMethod, Nu, Procedure, Standard
-from nu_ensembles.models import Model, logits_and_features
+from nu_ensembles.models import Model, logits_and_features, variable_shapes
 from nu_ensembles.preprocessing import Standardisation, check_kind, network_rows
 
 
@@ -103,8 +102,7 @@ def build_network(model: str | Model, problem: Problem, options: dict[str, Any],
             "nu.models.from_linen, from_nnx or from_equinox."
         )
     x = jax.ShapeDtypeStruct((2, *problem.x.shape[1:]), np.float32)
-    key = jax.eval_shape(lambda: random_key(0))
-    variables = jax.eval_shape(network.init, key, x)
+    variables = variable_shapes(network, x.shape[1:], x.dtype)
     logits = jax.eval_shape(lambda v, x: network.apply(v, x, key=None, train=False), variables, x)
     expected = 2, len(problem.classes)
     found = getattr(logits, "shape", type(logits).__name__)

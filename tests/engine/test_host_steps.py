@@ -52,3 +52,10 @@ def test_the_second_half_needs_little_memory_beside_what_the_first_one_kept() ->
     first, second = run._lowered_steps(run._state_shapes())
     kept = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(first.out_info.pull_back))
     assert second.compile().memory_analysis().temp_size_in_bytes < kept / 2
+
+
+@pytest.mark.parametrize("optimiser", [None, optax.sgd(0.1, momentum=0.9)])
+def test_the_shapes_of_a_state_are_known_before_it_is_drawn(optimiser: optax.GradientTransformation | None) -> None:
+    run = started("wrn-10-1", Settings(optimiser=optimiser), Nu(0.1))
+    drawn = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), run.state)
+    assert run._state_shapes() == drawn

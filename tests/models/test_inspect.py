@@ -13,7 +13,7 @@ from flax import nnx
 from jax import Array
 
 from nu_ensembles import models
-from nu_ensembles.models import Model, uses_convolution
+from nu_ensembles.models import Model, uses_convolution, variable_shapes
 
 
 def convolve(x: Array) -> Array:
@@ -87,3 +87,21 @@ def test_networks_are_told_apart(model: Model, expected: bool) -> None:
 def test_nothing_is_computed() -> None:
     # A terabyte of images would be noticed.
     assert uses_convolution(models.lenet(10), (10_000_000, 256, 256, 3), jnp.float32)
+
+
+def test_a_network_is_read_once_for_each_shape_dtype_and_setting_of_jax() -> None:
+    traced = []
+
+    def init(key, x):
+        traced.append(x.shape)
+        return {"w": jnp.zeros((x.shape[1], 2))}  # whose dtype hangs on the setting
+
+    model = Model(init, lambda variables, x, *, key, train: x @ variables["w"])
+    for _ in range(2):
+        assert variable_shapes(model, (3,))["w"].dtype == jnp.float32
+        assert not uses_convolution(model, (7, 3))
+    assert traced == [(1, 3)]
+    with jax.enable_x64(True):
+        assert variable_shapes(model, (3,))["w"].dtype == jnp.float64
+    assert variable_shapes(model, (4,))["w"].shape == (4, 2)
+    assert traced == [(1, 3), (1, 3), (1, 4)]

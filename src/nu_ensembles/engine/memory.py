@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from nu_ensembles.engine.program import Program
-from nu_ensembles.models import join_variables, split_variables
+from nu_ensembles.models import join_variables, split_variables, variable_shapes
 
 # Parameters, gradient, update and Adam's two moments.
 COPIES_OF_PARAMETERS = 5
@@ -27,7 +27,7 @@ def lane_bytes(program: Program, row_shape: tuple[int, ...], with_unlabeled: boo
     n_rows = program.batch_size + (program.unlabeled_batch_size if with_unlabeled else 0)
     x = jax.ShapeDtypeStruct((n_rows, *row_shape), jnp.dtype(program.dtype))
     key = jax.eval_shape(lambda: jax.random.key(0, impl="threefry2x32"))
-    params, state = split_variables(jax.eval_shape(program.model.init, key, x))
+    params, state = split_variables(variable_shapes(program.model, row_shape, program.dtype))
 
     def residuals(params: Any, state: Any, x: Any, key: Any) -> Any:
         def logits(params: Any) -> Any:

@@ -30,7 +30,7 @@ from nu_ensembles.engine.loops import (
 )
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData, network_inputs
 from nu_ensembles.engine.side_by_side import side_by_side
-from nu_ensembles.engine.step import initial_auxiliary, initial_state
+from nu_ensembles.engine.step import initial_auxiliary, initial_state, initial_state_shapes
 from nu_ensembles.errors import NonFiniteLossError
 
 _jitted = partial(jax.jit, compiler_options=WITHOUT_SEARCH)
@@ -89,7 +89,7 @@ class Run:
         return state._replace(auxiliary=auxiliary[0], auxiliary_state=auxiliary[1])
 
     def _state_shapes(self) -> LaneState:
-        state, auxiliary = jitted_initial_state.eval_shape(*self._of_state), self._auxiliary_shapes()
+        state, auxiliary = initial_state_shapes(*self._of_state), self._auxiliary_shapes()
         return state._replace(auxiliary=auxiliary[0], auxiliary_state=auxiliary[1])
 
     def _auxiliary_shapes(self) -> tuple[Any, Any]:

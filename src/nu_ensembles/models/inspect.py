@@ -5,6 +5,7 @@ The engine's plans differ for convolutions (on the CPU they must stay out of `la
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,14 +16,37 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 from nu_ensembles.models.model import Model
 
 
+def variable_shapes(model: Model, row_shape: tuple[int, ...], dtype: Any = jnp.float32) -> Any:
+    """The shapes of a network's variables, for rows of a shape and dtype."""
+    return _variable_shapes(model, tuple(row_shape), jnp.dtype(dtype), _x64())
+
+
 def uses_convolution(model: Model, x_shape: tuple[int, ...], dtype: Any = jnp.float32) -> bool:
     """Whether the network's prediction convolves anywhere, inside nested functions and loops included.
 
     Args:
       x_shape: of a batch, `[B, …]`; dtype: of its entries.
     """
-    x = jax.ShapeDtypeStruct(tuple(x_shape), dtype)
-    variables = jax.eval_shape(model.init, jax.eval_shape(lambda: jax.random.key(0)), x)
+    return _uses_convolution(model, tuple(x_shape), jnp.dtype(dtype), _x64())
+
+
+def _x64() -> bool:
+    settings: Any = jax.config
+    return settings.jax_enable_x64
+
+
+# Both are asked for again and again, by plans, estimates and predictions; reading a wide ResNet takes a good part of a
+# second. Its dtypes may hang on JAX's setting.
+@functools.lru_cache(maxsize=64)
+def _variable_shapes(model: Model, row_shape: tuple[int, ...], dtype: Any, x64: bool) -> Any:
+    key = jax.eval_shape(lambda: jax.random.key(0, impl="threefry2x32"))
+    return jax.eval_shape(model.init, key, jax.ShapeDtypeStruct((1, *row_shape), dtype))
+
+
+@functools.lru_cache(maxsize=64)
+def _uses_convolution(model: Model, x_shape: tuple[int, ...], dtype: Any, x64: bool) -> bool:
+    variables = _variable_shapes(model, x_shape[1:], dtype, x64)
+    x = jax.ShapeDtypeStruct(x_shape, dtype)
     closed = jax.make_jaxpr(lambda v, x: model.apply(v, x, key=None, train=False))(variables, x)
     return any(equation.primitive.name == "conv_general_dilated" for equation in equations(closed.jaxpr))
 
