@@ -80,28 +80,3 @@ def test_a_gpus_owner_hears_of_tf32_and_a_cpus_of_simulated_devices() -> None:
     assert any("TF32" in text for text in diagnosis.advice("gpu"))
     assert any("CUDNN_ERRATA_JSON_FILE" in text for text in diagnosis.advice("gpu"))
     assert any("force_host_platform_device_count" in text for text in diagnosis.advice("cpu"))
-
-
-@pytest.mark.parametrize(
-    ("system", "tunables", "told"),
-    [
-        ("always [madvise] never", None, True),
-        ("always [madvise] never", "glibc.malloc.check=1", True),
-        ("always [madvise] never", "glibc.malloc.hugetlb=1", False),
-        ("[always] madvise never", None, False),
-        (None, None, False),
-    ],
-)
-def test_huge_pages_are_advised_where_asking_for_them_would_help(
-    system: str | None, tunables: str | None, told: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    setting = tmp_path / "enabled"
-    if system is not None:
-        setting.write_text(system)
-    monkeypatch.setattr(diagnosis, "HUGE_PAGES", setting)
-    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
-    if tunables is not None:
-        monkeypatch.setenv("GLIBC_TUNABLES", tunables)
-        assert diagnosis.variables()["GLIBC_TUNABLES"] == tunables
-    assert any("huge pages" in note for note in diagnosis.advice("cpu")) == told
-    assert not any("huge pages" in note for note in diagnosis.advice("gpu"))

@@ -48,10 +48,17 @@ def test_two_halves_are_one_step(method: Nu | Pac2, optimiser: optax.GradientTra
 
 
 def test_the_second_half_needs_little_memory_beside_what_the_first_one_kept() -> None:
-    run = started("wrn-16-1", Settings(batch_size=8), Nu(0.1), n_lanes=1)
+    run = started("wrn-16-1", Settings(batch_size=16), Nu(0.1), n_lanes=1)
     first, second = run._lowered_steps(run._state_shapes())
     kept = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(first.out_info.pull_back))
     assert second.compile().memory_analysis().temp_size_in_bytes < kept / 2
+
+
+def test_the_first_half_gives_back_no_parameters() -> None:
+    run = started("lenet", Settings(batch_size=4), Nu(0.1))
+    first, _ = run._lowered_steps(run._state_shapes())
+    parameters = {leaf.shape[1:] for leaf in jax.tree.leaves(run._state_shapes().params)}
+    assert parameters.isdisjoint(leaf.shape[1:] for leaf in jax.tree.leaves(first.out_info.pull_back))
 
 
 @pytest.mark.parametrize("optimiser", [None, optax.sgd(0.1, momentum=0.9)])

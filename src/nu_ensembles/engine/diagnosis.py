@@ -35,12 +35,9 @@ VARIABLES = (
     "XLA_PYTHON_CLIENT_PREALLOCATE",
     "XLA_PYTHON_CLIENT_MEM_FRACTION",
     "CUDA_VISIBLE_DEVICES",
-    "GLIBC_TUNABLES",
     ENGINE_RULES,
     SWITCH,
 )
-# Where Linux says to whom it gives huge pages.
-HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def devices() -> list[dict[str, Any]]:
@@ -128,16 +125,10 @@ def variables() -> dict[str, str]:
 def advice(backend: str) -> list[str]:
     """What is worth knowing about flags and precision on such a backend."""
     if backend == "cpu":
-        found = [
+        return [
             "No XLA flag is needed; XLA_FLAGS=--xla_force_host_platform_device_count=4 simulates four devices.",
             "JAX found no GPU. If there is one, install JAX's build for it and leave JAX_PLATFORMS unset.",
         ]
-        if _huge_pages_for_the_asking():
-            found.append(
-                "GLIBC_TUNABLES=glibc.malloc.hugetlb=1, set before the start, gives training huge pages; on two cores "
-                "it took up to a fifth off a wide ResNet's steps."
-            )
-        return found
     return [
         "No XLA flag is needed. If XLA itself stops the process while compiling, try "
         "XLA_FLAGS=--xla_gpu_enable_triton_gemm=false and tell us the network.",
@@ -145,12 +136,3 @@ def advice(backend: str) -> list[str]:
         "float32 products use TF32; JAX_DEFAULT_MATMUL_PRECISION=highest makes them exact.",
         f"Training leaves slow engines of cuDNN out when it looks for fast ones; an empty {ENGINE_RULES} keeps them.",
     ]
-
-
-def _huge_pages_for_the_asking() -> bool:
-    """Whether Linux gives huge pages to programs that ask for them, and nothing makes the C library ask yet."""
-    try:
-        on_request = "[madvise]" in HUGE_PAGES.read_text()
-    except OSError:
-        return False
-    return on_request and "glibc.malloc.hugetlb" not in os.environ.get("GLIBC_TUNABLES", "")

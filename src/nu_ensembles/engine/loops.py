@@ -4,12 +4,12 @@ On the device one call does up to `BLOCK` steps. Their number is traced, so stop
 On a GPU the loop goes in rounds of several steps. On a CPU convolutions inside a compiled loop are some thirty times
 slower, so the loop is the host's, and a step is two programs: what the forward pass leaves behind are then many arrays
 of a few megabytes, whose memory the C library keeps and hands out again. As one program it would be a single block of
-temporary memory, which the system takes back after every step and hands out page by page in the next (a wide ResNet's
-step spent a sixth of its time so).
+temporary memory, which the system takes back after every step and hands out anew, page by page, in the next.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from typing import Any
 
@@ -127,7 +127,10 @@ def first_half(
     program: Program, state: LaneState, lanes: Lanes, data: TrainingData, block: Block, step: Array
 ) -> Forward:
     """The forward pass of one step of all lanes, for a loop on the host."""
-    return forward_pass(program, state, lanes, *_prepared(program, lanes, data, block, step))
+    forward = forward_pass(program, state, lanes, *_prepared(program, lanes, data, block, step))
+    # As results, kernels that the backward pass wants would be copies.
+    places = {id(leaf): place for place, leaf in enumerate(jax.tree.leaves(state))}
+    return jax.tree.map(lambda leaf: OfState(places[id(leaf)]) if id(leaf) in places else leaf, forward)
 
 
 @_jitted
@@ -135,5 +138,19 @@ def second_half(
     program: Program, state: LaneState, forward: Forward, lanes: Lanes, step: Array
 ) -> tuple[LaneState, Array]:
     """The rest of that step; the state and the losses `[R]`."""
+    leaves = jax.tree.leaves(state)
+    forward = jax.tree.map(
+        lambda leaf: leaves[leaf.place] if isinstance(leaf, OfState) else leaf,
+        forward,
+        is_leaf=lambda leaf: isinstance(leaf, OfState),
+    )
     carried = backward_pass(program, packed_parameters(program, state), lanes, forward, step)
     return unpacked_parameters(program, carried, state.params), forward.losses
+
+
+@jax.tree_util.register_static
+@dataclasses.dataclass(frozen=True)
+class OfState:
+    """Stands between the halves of a step for a leaf of the state, which both of them have."""
+
+    place: int
