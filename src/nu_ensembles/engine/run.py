@@ -20,6 +20,7 @@ from jax.sharding import PartitionSpec as P
 from nu_ensembles.engine.blocks import BLOCK, Block, LastingOrders, block_of, block_shapes
 from nu_ensembles.engine.compilation import WITHOUT_SEARCH, leave_out_slow_engines
 from nu_ensembles.engine.finite import sound
+from nu_ensembles.engine.initial import initial_auxiliary, initial_state, initial_state_shapes
 from nu_ensembles.engine.loops import (
     first_half,
     many_sharded_steps,
@@ -30,7 +31,6 @@ from nu_ensembles.engine.loops import (
 )
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData, network_inputs
 from nu_ensembles.engine.side_by_side import side_by_side
-from nu_ensembles.engine.step import initial_auxiliary, initial_state, initial_state_shapes
 from nu_ensembles.errors import NonFiniteLossError
 
 _jitted = partial(jax.jit, compiler_options=WITHOUT_SEARCH)

@@ -21,8 +21,8 @@ from nu_ensembles.engine.finite import all_finite
 from nu_ensembles.engine.optimiser import optimiser
 from nu_ensembles.engine.packing import pack, unpack
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData, network_inputs
-from nu_ensembles.methods import Batch, Method
-from nu_ensembles.models import Model, join_variables, logits_and_features, split_variables, variable_shapes
+from nu_ensembles.methods import Batch
+from nu_ensembles.models import Model, join_variables, logits_and_features
 
 # Every use of a lane's key folds in its own number, so that no two draws share one.
 ORDER, UNLABELED_ORDER, INITIALISATION, STEP, AUXILIARY = range(5)
@@ -90,89 +90,6 @@ class JointPass:
         outputs, self.state = jax.vmap(one_lane)(self.params, self.state, self.keys, *inputs)
         self.n_passes += 1
         return outputs
-
-
-def initial_state(
-    model: Model,
-    custom: optax.GradientTransformation | None,
-    dtype: str,
-    keys: Array,
-    learning_rates: Array,
-    weight_decays: Array,
-    example: Array,
-) -> LaneState:
-    """Freshly initialised lanes; the arguments are those of `Program` and `Lanes` that matter here, and no others.
-
-    Args:
-      example: a row or more of network input, for the shapes.
-    """
-
-    def one_lane(key: Array, learning_rate: Array, weight_decay: Array) -> tuple[Any, Any, Any]:
-        variables = model.init(lane_key(key, INITIALISATION), example)
-        return _fresh_lane(custom, dtype, variables, learning_rate, weight_decay)
-
-    params, model_state, optimiser_state = jax.vmap(one_lane)(keys, learning_rates, weight_decays)
-    return LaneState(params, model_state, optimiser_state, jnp.full(keys.shape, -1, jnp.int32))
-
-
-def initial_state_shapes(
-    model: Model,
-    custom: optax.GradientTransformation | None,
-    dtype: str,
-    keys: Array,
-    learning_rates: Array,
-    weight_decays: Array,
-    example: Array,
-) -> LaneState:
-    """The shapes of what `initial_state` gives, sooner: nothing is traced of a network whose shapes are known."""
-
-    def all_lanes(variables: Any, learning_rates: Array, weight_decays: Array) -> tuple[Any, Any, Any]:
-        fresh = partial(_fresh_lane, custom, dtype)
-        return jax.vmap(fresh, in_axes=(None, 0, 0))(variables, learning_rates, weight_decays)
-
-    variables = variable_shapes(model, example.shape[1:], example.dtype)
-    params, model_state, optimiser_state = jax.eval_shape(all_lanes, variables, learning_rates, weight_decays)
-    failed_at: Any = jax.ShapeDtypeStruct(keys.shape, jnp.int32)
-    return LaneState(params, model_state, optimiser_state, failed_at)
-
-
-def _fresh_lane(
-    custom: optax.GradientTransformation | None,
-    dtype: str,
-    variables: Any,
-    learning_rate: Array,
-    weight_decay: Array,
-) -> tuple[Any, Any, Any]:
-    """Parameters, mutable state and the optimiser's state of a lane whose variables were drawn."""
-    params, state = split_variables(variables)
-    params = jax.tree.map(lambda leaf: leaf.astype(dtype), params)
-    # AdamW sees the parameters as the loop carries them (see `packing.py`).
-    seen: Any = pack(params) if custom is None else params
-    return params, state, optimiser(custom, learning_rate, weight_decay).init(seen)
-
-
-def initial_auxiliary(model: Model, dtype: str, keys: Array, method: Method, example: Array) -> tuple[Any, Any]:
-    """The method's own parameters, freshly drawn, and the state of their optimiser; empty trees for most methods.
-
-    Args:
-      method: with its traced hyper-parameters stacked, each `[R]`.
-    """
-
-    def sizes(key: Array) -> tuple[Any, Any]:
-        variables = model.init(key, example)
-        return logits_and_features(model, variables, example, key=None, train=False)
-
-    n_features = n_classes = 0
-    if method.uses_features:
-        logits, features = jax.eval_shape(sizes, keys[0])
-        n_features, n_classes = features.shape[-1], logits.shape[-1]
-
-    def one_lane(key: Array, method: Any) -> tuple[Any, Any]:
-        parameters = method.auxiliary(lane_key(key, AUXILIARY), n_features, n_classes)
-        parameters = jax.tree.map(lambda leaf: leaf.astype(dtype), parameters)
-        return parameters, method.auxiliary_optimiser().init(parameters)
-
-    return jax.vmap(one_lane)(keys, method)
 
 
 def make_batch(

@@ -1,0 +1,101 @@
+"""How lanes start: variables drawn from their keys, the optimiser's state, and the shapes of both beforehand."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from nu_ensembles.engine.optimiser import optimiser
+from nu_ensembles.engine.packing import pack
+from nu_ensembles.engine.program import LaneState
+from nu_ensembles.engine.step import AUXILIARY, INITIALISATION, lane_key
+from nu_ensembles.methods import Method
+from nu_ensembles.models import Model, logits_and_features, split_variables, variable_shapes
+
+
+def initial_state(
+    model: Model,
+    custom: optax.GradientTransformation | None,
+    dtype: str,
+    keys: Array,
+    learning_rates: Array,
+    weight_decays: Array,
+    example: Array,
+) -> LaneState:
+    """Freshly initialised lanes; the arguments are those of `Program` and `Lanes` that matter here, and no others.
+
+    Args:
+      example: a row or more of network input, for the shapes.
+    """
+
+    def one_lane(key: Array, learning_rate: Array, weight_decay: Array) -> tuple[Any, Any, Any]:
+        variables = model.init(lane_key(key, INITIALISATION), example)
+        return _fresh_lane(custom, dtype, variables, learning_rate, weight_decay)
+
+    params, model_state, optimiser_state = jax.vmap(one_lane)(keys, learning_rates, weight_decays)
+    return LaneState(params, model_state, optimiser_state, jnp.full(keys.shape, -1, jnp.int32))
+
+
+def initial_state_shapes(
+    model: Model,
+    custom: optax.GradientTransformation | None,
+    dtype: str,
+    keys: Array,
+    learning_rates: Array,
+    weight_decays: Array,
+    example: Array,
+) -> LaneState:
+    """The shapes of what `initial_state` gives, sooner: nothing is traced of a network whose shapes are known."""
+
+    def all_lanes(variables: Any, learning_rates: Array, weight_decays: Array) -> tuple[Any, Any, Any]:
+        fresh = partial(_fresh_lane, custom, dtype)
+        return jax.vmap(fresh, in_axes=(None, 0, 0))(variables, learning_rates, weight_decays)
+
+    variables = variable_shapes(model, example.shape[1:], example.dtype)
+    params, model_state, optimiser_state = jax.eval_shape(all_lanes, variables, learning_rates, weight_decays)
+    failed_at: Any = jax.ShapeDtypeStruct(keys.shape, jnp.int32)
+    return LaneState(params, model_state, optimiser_state, failed_at)
+
+
+def _fresh_lane(
+    custom: optax.GradientTransformation | None,
+    dtype: str,
+    variables: Any,
+    learning_rate: Array,
+    weight_decay: Array,
+) -> tuple[Any, Any, Any]:
+    """Parameters, mutable state and the optimiser's state of a lane whose variables were drawn."""
+    params, state = split_variables(variables)
+    params = jax.tree.map(lambda leaf: leaf.astype(dtype), params)
+    # AdamW sees the parameters as the loop carries them (see `packing.py`).
+    seen: Any = pack(params) if custom is None else params
+    return params, state, optimiser(custom, learning_rate, weight_decay).init(seen)
+
+
+def initial_auxiliary(model: Model, dtype: str, keys: Array, method: Method, example: Array) -> tuple[Any, Any]:
+    """The method's own parameters, freshly drawn, and the state of their optimiser; empty trees for most methods.
+
+    Args:
+      method: with its traced hyper-parameters stacked, each `[R]`.
+    """
+
+    def sizes(key: Array) -> tuple[Any, Any]:
+        variables = model.init(key, example)
+        return logits_and_features(model, variables, example, key=None, train=False)
+
+    n_features = n_classes = 0
+    if method.uses_features:
+        logits, features = jax.eval_shape(sizes, keys[0])
+        n_features, n_classes = features.shape[-1], logits.shape[-1]
+
+    def one_lane(key: Array, method: Any) -> tuple[Any, Any]:
+        parameters = method.auxiliary(lane_key(key, AUXILIARY), n_features, n_classes)
+        parameters = jax.tree.map(lambda leaf: leaf.astype(dtype), parameters)
+        return parameters, method.auxiliary_optimiser().init(parameters)
+
+    return jax.vmap(one_lane)(keys, method)
