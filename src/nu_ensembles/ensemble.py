@@ -22,7 +22,7 @@ from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.inputs import check_rows, check_whole
 from nu_ensembles.metrics.temperature import scale_temperature
 from nu_ensembles.models import Model, from_spec, split_variables
-from nu_ensembles.models.inspect import uses_convolution
+from nu_ensembles.models.inspect import stacked_shapes, uses_convolution, variable_shapes
 from nu_ensembles.preprocessing import Standardisation, check_kind, network_rows
 
 # Version 1 knows nothing of dropout masks; what has none is still written as such, for older versions to read.
@@ -229,9 +229,7 @@ def _rows(x: Any) -> np.ndarray:
 
 def _templates(model: Model, row_shape: tuple[int, ...], n_members: int, dtype: str) -> tuple[Any, Any]:
     """Shapes and dtypes of the stacked variables, without computing anything."""
-    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0, impl="threefry2x32"), n_members))
-    x = jax.ShapeDtypeStruct((1, *row_shape), jnp.float32)
-    params, state = split_variables(jax.eval_shape(jax.vmap(model.init, in_axes=(0, None)), keys, x))
+    params, state = split_variables(stacked_shapes(variable_shapes(model, row_shape), n_members))
     # The engine casts the parameters to the dtype of the training, whatever the network's own.
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, jnp.dtype(dtype)), params), state
 

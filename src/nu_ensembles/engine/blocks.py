@@ -14,13 +14,12 @@ import numpy as np
 from jax import Array
 
 from nu_ensembles.engine.batches import batch_rows, pass_orders, rows_in_orders
-from nu_ensembles.engine.compilation import WITHOUT_SEARCH
+from nu_ensembles.engine.compilation import jitted_without_search
 from nu_ensembles.engine.program import Lanes, Program, TrainingData
 from nu_ensembles.engine.step import ORDER, STEP, UNLABELED_ORDER, Draws, lane_key
 
 # Steps whose rows are drawn at once. A compiled call does not go beyond its block.
 BLOCK = 256
-_jitted = partial(partial, jax.jit, compiler_options=WITHOUT_SEARCH)
 
 
 class Block(NamedTuple):
@@ -39,7 +38,7 @@ class Block(NamedTuple):
         return Draws(*jax.tree.map(lambda drawn: drawn[:, step % BLOCK], self))
 
 
-@_jitted(static_argnames=("batch_size", "n_padded", "least_rows"))
+@partial(jitted_without_search, static_argnames=("batch_size", "n_padded", "least_rows"))
 def lane_rows(
     keys: Array, use: int | Array, block: Array, n_rows: Array, batch_size: int, n_padded: int, least_rows: int
 ) -> Array:
@@ -51,7 +50,7 @@ def lane_rows(
     return jax.vmap(one_lane)(keys, n_rows)
 
 
-@_jitted(static_argnames=("n_passes", "n_padded"))
+@partial(jitted_without_search, static_argnames=("n_passes", "n_padded"))
 def lane_orders(keys: Array, use: int | Array, first_pass: Array, n_rows: Array, n_passes: int, n_padded: int) -> Array:
     """The orders of rows in passes first_pass `[R]` and up, int32 `[R, n_passes, n_padded]`."""
 
@@ -61,7 +60,7 @@ def lane_orders(keys: Array, use: int | Array, first_pass: Array, n_rows: Array,
     return jax.vmap(one_lane)(keys, first_pass, n_rows)
 
 
-@_jitted(static_argnames=("batch_size",))
+@partial(jitted_without_search, static_argnames=("batch_size",))
 def lane_rows_in_orders(orders: Array, block: Array, n_rows: Array, batch_size: int) -> Array:
     """What `lane_rows` gives, from orders that are at hand."""
     return jax.vmap(lambda o, n: rows_in_orders(o, block * BLOCK, BLOCK, batch_size, n))(orders, n_rows)
@@ -86,7 +85,7 @@ class LastingOrders:
         return lane_rows_in_orders(self._drawn[use][1], jnp.int32(number), n_rows, batch_size)
 
 
-@_jitted()
+@jitted_without_search
 def lane_keys(keys: Array, block: Array) -> tuple[Array, Array]:
     """Keys of the batches and of the networks in a block of steps, each `[R, BLOCK]`."""
 

@@ -18,7 +18,7 @@ ENGINE_RULES = "CUDNN_ERRATA_JSON_FILE"
 SLOW_ENGINES = Path(__file__).with_name("slow_cudnn_engines.json")
 # For programs that run before the steps or once in hundreds of them: on a GPU XLA takes the first kernels that do
 # instead of timing several. They are compiled beside the steps, whose kernels are timed meanwhile.
-WITHOUT_SEARCH = {"xla_gpu_autotune_level": 0}
+jitted_without_search = functools.partial(jax.jit, compiler_options={"xla_gpu_autotune_level": 0})
 
 
 def cache_folder() -> Path | None:

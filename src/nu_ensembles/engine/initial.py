@@ -15,7 +15,7 @@ from nu_ensembles.engine.packing import pack
 from nu_ensembles.engine.program import LaneState
 from nu_ensembles.engine.step import AUXILIARY, INITIALISATION, lane_key
 from nu_ensembles.methods import Method
-from nu_ensembles.models import Model, logits_and_features, split_variables, variable_shapes
+from nu_ensembles.models import Model, logits_and_features, split_variables, stacked_shapes, variable_shapes
 
 
 def initial_state(
@@ -42,23 +42,14 @@ def initial_state(
 
 
 def initial_state_shapes(
-    model: Model,
-    custom: optax.GradientTransformation | None,
-    dtype: str,
-    keys: Array,
-    learning_rates: Array,
-    weight_decays: Array,
-    example: Array,
+    model: Model, custom: optax.GradientTransformation | None, dtype: str, n_lanes: int, example: Array
 ) -> LaneState:
     """The shapes of what `initial_state` gives, sooner: nothing is traced of a network whose shapes are known."""
-
-    def all_lanes(variables: Any, learning_rates: Array, weight_decays: Array) -> tuple[Any, Any, Any]:
-        fresh = partial(_fresh_lane, custom, dtype)
-        return jax.vmap(fresh, in_axes=(None, 0, 0))(variables, learning_rates, weight_decays)
-
     variables = variable_shapes(model, example.shape[1:], example.dtype)
-    params, model_state, optimiser_state = jax.eval_shape(all_lanes, variables, learning_rates, weight_decays)
-    failed_at: Any = jax.ShapeDtypeStruct(keys.shape, jnp.int32)
+    number = jax.ShapeDtypeStruct((), jnp.float32)
+    fresh = jax.eval_shape(partial(_fresh_lane, custom, dtype), variables, number, number)
+    params, model_state, optimiser_state = stacked_shapes(fresh, n_lanes)
+    failed_at: Any = jax.ShapeDtypeStruct((n_lanes,), jnp.int32)
     return LaneState(params, model_state, optimiser_state, failed_at)
 
 
@@ -84,13 +75,11 @@ def initial_auxiliary(model: Model, dtype: str, keys: Array, method: Method, exa
       method: with its traced hyper-parameters stacked, each `[R]`.
     """
 
-    def sizes(key: Array) -> tuple[Any, Any]:
-        variables = model.init(key, example)
-        return logits_and_features(model, variables, example, key=None, train=False)
-
     n_features = n_classes = 0
     if method.uses_features:
-        logits, features = jax.eval_shape(sizes, keys[0])
+        variables = variable_shapes(model, example.shape[1:], example.dtype)
+        both = partial(logits_and_features, model, key=None, train=False)
+        logits, features = jax.eval_shape(both, variables, example)
         n_features, n_classes = features.shape[-1], logits.shape[-1]
 
     def one_lane(key: Array, method: Any) -> tuple[Any, Any]:

@@ -18,7 +18,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from nu_ensembles.engine.blocks import BLOCK, Block, LastingOrders, block_of, block_shapes
-from nu_ensembles.engine.compilation import WITHOUT_SEARCH, leave_out_slow_engines
+from nu_ensembles.engine.compilation import jitted_without_search, leave_out_slow_engines
 from nu_ensembles.engine.finite import sound
 from nu_ensembles.engine.initial import initial_auxiliary, initial_state, initial_state_shapes
 from nu_ensembles.engine.loops import (
@@ -33,12 +33,11 @@ from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData,
 from nu_ensembles.engine.side_by_side import side_by_side
 from nu_ensembles.errors import NonFiniteLossError
 
-_jitted = partial(jax.jit, compiler_options=WITHOUT_SEARCH)
-jitted_sound = _jitted(sound, static_argnames=("custom",))
+jitted_sound = jitted_without_search(sound, static_argnames=("custom",))
 # Neither this nor `lane_rows` takes the whole program: another method or number of rows shares their compilation.
-jitted_initial_state = _jitted(initial_state, static_argnames=("model", "custom", "dtype"))
+jitted_initial_state = jitted_without_search(initial_state, static_argnames=("model", "custom", "dtype"))
 # A program of its own, so that all methods share the networks' initialisation.
-jitted_initial_auxiliary = _jitted(initial_auxiliary, static_argnames=("model", "dtype"))
+jitted_initial_auxiliary = jitted_without_search(initial_auxiliary, static_argnames=("model", "dtype"))
 
 
 class Run:
@@ -81,7 +80,9 @@ class Run:
         self._state = state
 
     def _initial_state(self) -> LaneState:
-        state = jitted_initial_state(*self._of_state)
+        program, lanes = self.program, self.lanes
+        hyper = lanes.key, lanes.learning_rate, lanes.weight_decay
+        state = jitted_initial_state(program.model, program.optimiser, program.dtype, *hyper, self._example)
         auxiliary = self._auxiliary_shapes()
         # Most methods have none: their empty trees need no program.
         if jax.tree.leaves(auxiliary):
@@ -89,7 +90,9 @@ class Run:
         return state._replace(auxiliary=auxiliary[0], auxiliary_state=auxiliary[1])
 
     def _state_shapes(self) -> LaneState:
-        state, auxiliary = initial_state_shapes(*self._of_state), self._auxiliary_shapes()
+        program, auxiliary = self.program, self._auxiliary_shapes()
+        how = program.model, program.optimiser, program.dtype
+        state = initial_state_shapes(*how, self.lanes.n_lanes, self._example)
         return state._replace(auxiliary=auxiliary[0], auxiliary_state=auxiliary[1])
 
     def _auxiliary_shapes(self) -> tuple[Any, Any]:
@@ -97,18 +100,12 @@ class Run:
         return jax.eval_shape(partial(initial_auxiliary, model, dtype), *arguments)
 
     @property
-    def _of_state(self) -> tuple[Any, ...]:
-        """The arguments of `initial_state`."""
-        hyper = self.lanes.key, self.lanes.learning_rate, self.lanes.weight_decay
-        return self.program.model, self.program.optimiser, self.program.dtype, *hyper, self._example
-
-    @property
     def _of_auxiliary(self) -> tuple[Any, ...]:
         """The arguments of `initial_auxiliary`."""
         return self.program.model, self.program.dtype, self.lanes.key, self.lanes.method, self._example
 
     @property
-    def _example(self) -> np.ndarray:
+    def _example(self) -> Any:
         """A row as the network takes it."""
         return network_inputs(np.zeros((1, *self.data.x.shape[1:]), self.data.x.dtype), self.program.dtype)
 

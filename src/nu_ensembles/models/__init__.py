@@ -1,7 +1,7 @@
 """Networks: built-in ones, and adapters for a user's own (see `docs/models.md`)."""
 
 from nu_ensembles.models.equinox_adapter import from_equinox
-from nu_ensembles.models.inspect import uses_convolution, variable_shapes
+from nu_ensembles.models.inspect import stacked_shapes, uses_convolution, variable_shapes
 from nu_ensembles.models.lenet import lenet
 from nu_ensembles.models.linen_adapter import from_linen
 from nu_ensembles.models.mlp import mlp, mlp_large
@@ -24,6 +24,7 @@ __all__ = [
     "mlp",
     "mlp_large",
     "split_variables",
+    "stacked_shapes",
     "uses_convolution",
     "variable_shapes",
     "wide_resnet",

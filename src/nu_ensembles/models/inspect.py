@@ -21,6 +21,11 @@ def variable_shapes(model: Model, row_shape: tuple[int, ...], dtype: Any = jnp.f
     return _variable_shapes(model, tuple(row_shape), jnp.dtype(dtype), _x64())
 
 
+def stacked_shapes(shapes: Any, n_members: int) -> Any:
+    """The shapes of so many members' arrays, stacked."""
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((n_members, *leaf.shape), leaf.dtype), shapes)
+
+
 def uses_convolution(model: Model, x_shape: tuple[int, ...], dtype: Any = jnp.float32) -> bool:
     """Whether the network's prediction convolves anywhere, inside nested functions and loops included.
 
@@ -35,8 +40,7 @@ def _x64() -> bool:
     return settings.jax_enable_x64
 
 
-# Both are asked for again and again, by plans, estimates and predictions; reading a wide ResNet takes a good part of a
-# second. Its dtypes may hang on JAX's setting.
+# Both are asked for again and again, by plans, estimates and predictions. A network's dtypes may hang on JAX's setting.
 @functools.lru_cache(maxsize=64)
 def _variable_shapes(model: Model, row_shape: tuple[int, ...], dtype: Any, x64: bool) -> Any:
     key = jax.eval_shape(lambda: jax.random.key(0, impl="threefry2x32"))
