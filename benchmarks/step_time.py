@@ -76,7 +76,7 @@ def in_a_fresh_process(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, default=10)
-    parser.add_argument("--steps", type=int, help="a measurement; by default 512 on a GPU and 4 on a CPU")
+    parser.add_argument("--steps", type=int, help="a measurement; by default 2048 on a GPU and 4 on a CPU")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--only", default="", help="networks whose name contains this")
     parser.add_argument("--quick", action="store_true", help="few steps, nu only")
@@ -93,7 +93,7 @@ def main() -> None:
     from recording import Recording
 
     on_gpu = jax.default_backend() != "cpu"
-    options.steps = options.steps or (512 if on_gpu else 4)
+    options.steps = options.steps or (2048 if on_gpu else 4)
     if options.quick:
         options.steps, options.methods = min(options.steps, 16), ["nu"]
     key = ("network", "method", "members")

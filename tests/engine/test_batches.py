@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nu_ensembles import models
 from nu_ensembles.engine import blocks
 from nu_ensembles.engine.batches import batch_rows, padded_size, row_order
 from nu_ensembles.engine.blocks import LastingOrders, block_of, block_shapes
@@ -131,3 +132,36 @@ def test_the_shapes_of_a_block_are_known_before_it_is_drawn(assembled, method: N
     arguments = ready.program, ready.lanes, ready.data
     drawn = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), block_of(*arguments, 0))
     assert block_shapes(*arguments) == drawn
+
+
+@pytest.mark.parametrize(
+    ("backend", "model", "length"),
+    [
+        ("cpu", models.mlp(3), blocks.BLOCK),
+        ("gpu", models.mlp(3), blocks.LONG_BLOCK),
+        ("gpu", models.lenet(3), blocks.BLOCK),  # whose steps take longer
+    ],
+)
+def test_blocks_are_long_where_steps_are_short(
+    assembled, monkeypatch: pytest.MonkeyPatch, backend: str, model: models.Model, length: int
+) -> None:
+    ready = assembled(Standard(), model=model, x=np.zeros((40, 8, 8, 1), np.float32))
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    assert blocks.steps_a_block(ready.program, ready.data) == length
+
+
+def test_what_a_step_draws_does_not_depend_on_the_length_of_blocks(assembled, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready = assembled(Nu(0.1))
+    arguments = ready.program, ready.lanes, ready.data
+    short = [block_of(*arguments, number) for number in range(blocks.LONG_BLOCK // blocks.BLOCK)]
+    monkeypatch.setattr(blocks, "steps_a_block", lambda *_: blocks.LONG_BLOCK)
+    (long,) = [block_of(*arguments, 0)]
+    for step in (0, 5, blocks.BLOCK - 1, blocks.BLOCK, blocks.LONG_BLOCK - 1):
+        one, other = short[step // blocks.BLOCK].draws(jnp.int32(step)), long.draws(jnp.int32(step))
+        np.testing.assert_array_equal(one.rows, other.rows)
+        assert one.unlabeled_rows is not None
+        assert other.unlabeled_rows is not None
+        np.testing.assert_array_equal(one.unlabeled_rows, other.unlabeled_rows)
+        for keys in ("batch_keys", "network_keys"):
+            data = [jax.random.key_data(getattr(draws, keys)) for draws in (one, other)]
+            np.testing.assert_array_equal(*data)

@@ -17,16 +17,25 @@ from nu_ensembles.engine.batches import batch_rows, pass_orders, rows_in_orders
 from nu_ensembles.engine.compilation import jitted_without_search
 from nu_ensembles.engine.program import Lanes, Program, TrainingData
 from nu_ensembles.engine.step import ORDER, STEP, UNLABELED_ORDER, Draws, lane_key
+from nu_ensembles.models import uses_convolution
 
-# Steps whose rows are drawn at once. A compiled call does not go beyond its block.
-BLOCK = 256
+# Steps whose rows are drawn at once. A compiled call does not go beyond its block. Between two calls a GPU waits for
+# the host, so that blocks are longer where steps are short.
+BLOCK, LONG_BLOCK = 256, 1024
+
+
+def steps_a_block(program: Program, data: TrainingData) -> int:
+    """How many steps a block has: few enough for a look at the progress every few seconds."""
+    if jax.default_backend() == "cpu" or uses_convolution(program.model, (1, *data.x.shape[1:]), program.dtype):
+        return BLOCK
+    return LONG_BLOCK
 
 
 class Block(NamedTuple):
-    """What `BLOCK` steps draw, computed at once; a step reads its slice.
+    """What T steps draw, computed at once; a step reads its slice.
 
-    rows: int32 `[R, BLOCK, B]`; unlabeled_rows: int32 `[R, BLOCK, B']`, or None.
-    batch_keys, network_keys: `[R, BLOCK]`.
+    rows: int32 `[R, T, B]`; unlabeled_rows: int32 `[R, T, B']`, or None.
+    batch_keys, network_keys: `[R, T]`.
     """
 
     rows: Array
@@ -35,19 +44,30 @@ class Block(NamedTuple):
     network_keys: Array
 
     def draws(self, step: Array) -> Draws:
-        return Draws(*jax.tree.map(lambda drawn: drawn[:, step % BLOCK], self))
+        return Draws(*jax.tree.map(lambda drawn: drawn[:, step % self.rows.shape[1]], self))
 
 
-@partial(jitted_without_search, static_argnames=("batch_size", "n_padded", "least_rows"))
+@partial(jitted_without_search, static_argnames=("length", "batch_size", "n_padded", "least_rows"))
 def lane_rows(
-    keys: Array, use: int | Array, block: Array, n_rows: Array, batch_size: int, n_padded: int, least_rows: int
+    keys: Array,
+    use: int | Array,
+    block: Array,
+    n_rows: Array,
+    length: int,
+    batch_size: int,
+    n_padded: int,
+    least_rows: int,
 ) -> Array:
-    """The rows of a block of steps, int32 `[R, BLOCK, B]`, from keys `[R]`, one `use` of them, and `n_rows` `[R]`."""
+    """The rows of a block of T steps, int32 `[R, T, B]`.
+
+    Args:
+      keys: `[R]`, and one `use` of them; n_rows: `[R]`, or one number for all.
+    """
 
     def one_lane(key: Array, n_rows: Array) -> Array:
-        return batch_rows(lane_key(key, use), block * BLOCK, BLOCK, batch_size, n_rows, n_padded, least_rows)
+        return batch_rows(lane_key(key, use), block * length, length, batch_size, n_rows, n_padded, least_rows)
 
-    return jax.vmap(one_lane)(keys, n_rows)
+    return jax.vmap(one_lane)(keys, jnp.broadcast_to(n_rows, keys.shape))
 
 
 @partial(jitted_without_search, static_argnames=("n_passes", "n_padded"))
@@ -57,13 +77,17 @@ def lane_orders(keys: Array, use: int | Array, first_pass: Array, n_rows: Array,
     def one_lane(key: Array, first_pass: Array, n_rows: Array) -> Array:
         return pass_orders(lane_key(key, use), first_pass, n_passes, n_rows, n_padded)
 
-    return jax.vmap(one_lane)(keys, first_pass, n_rows)
+    return jax.vmap(one_lane)(keys, first_pass, jnp.broadcast_to(n_rows, keys.shape))
 
 
-@partial(jitted_without_search, static_argnames=("batch_size",))
-def lane_rows_in_orders(orders: Array, block: Array, n_rows: Array, batch_size: int) -> Array:
+@partial(jitted_without_search, static_argnames=("length", "batch_size"))
+def lane_rows_in_orders(orders: Array, block: Array, n_rows: Array, length: int, batch_size: int) -> Array:
     """What `lane_rows` gives, from orders that are at hand."""
-    return jax.vmap(lambda o, n: rows_in_orders(o, block * BLOCK, BLOCK, batch_size, n))(orders, n_rows)
+
+    def one_lane(orders: Array, n_rows: Array) -> Array:
+        return rows_in_orders(orders, block * length, length, batch_size, n_rows)
+
+    return jax.vmap(one_lane)(orders, jnp.broadcast_to(n_rows, orders.shape[:1]))
 
 
 class LastingOrders:
@@ -75,24 +99,27 @@ class LastingOrders:
     def __init__(self) -> None:
         self._drawn: dict[int, tuple[bytes, Array]] = {}
 
-    def rows(self, lanes: Lanes, use: int, number: int, n_rows: Array, batch_size: int, n_padded: int) -> Array:
-        """The rows of a block, int32 `[R, BLOCK, B]`."""
-        first_pass = number * BLOCK * batch_size // np.asarray(n_rows, np.int64)
+    def rows(
+        self, lanes: Lanes, use: int, number: int, n_rows: Array, length: int, batch_size: int, n_padded: int
+    ) -> Array:
+        """The rows of a block, int32 `[R, T, B]`."""
+        n_seen = np.broadcast_to(np.asarray(n_rows, np.int64), (lanes.n_lanes,))
+        first_pass = number * length * batch_size // n_seen
         if use not in self._drawn or self._drawn[use][0] != first_pass.tobytes():
             self._drawn.pop(use, None)  # frees the memory before it is needed again
-            orders = lane_orders(lanes.key, use, jnp.asarray(first_pass, jnp.int32), n_rows, 2, n_padded)
+            orders = lane_orders(lanes.key, use, first_pass.astype(np.int32), n_rows, 2, n_padded)
             self._drawn[use] = first_pass.tobytes(), orders
-        return lane_rows_in_orders(self._drawn[use][1], jnp.int32(number), n_rows, batch_size)
+        return lane_rows_in_orders(self._drawn[use][1], np.int32(number), n_rows, length, batch_size)
 
 
-@jitted_without_search
-def lane_keys(keys: Array, block: Array) -> tuple[Array, Array]:
-    """Keys of the batches and of the networks in a block of steps, each `[R, BLOCK]`."""
+@partial(jitted_without_search, static_argnames=("length",))
+def lane_keys(keys: Array, block: Array, length: int) -> tuple[Array, Array]:
+    """Keys of the batches and of the networks in a block of steps, each `[R, T]`."""
 
     def one_step(key: Array, step: Array) -> Array:
         return jax.random.split(jax.random.fold_in(lane_key(key, STEP), step))
 
-    steps = block * BLOCK + jnp.arange(BLOCK)
+    steps = block * length + jnp.arange(length)
     both = jax.vmap(jax.vmap(one_step, in_axes=(None, 0)), in_axes=(0, None))(keys, steps)
     return both[..., 0], both[..., 1]
 
@@ -105,24 +132,24 @@ def block_of(
     Args:
       lasting: keeps the orders of large sets from one block to the next.
     """
+    length = steps_a_block(program, data)
 
     def rows(use: int, n_rows: Array, batch_size: int, n_padded: int, least: int) -> Array:
-        if lasting is not None and least >= BLOCK * batch_size:
-            return lasting.rows(lanes, use, number, n_rows, batch_size, n_padded)
-        return lane_rows(lanes.key, use, jnp.int32(number), n_rows, batch_size, n_padded, least)
+        if lasting is not None and least >= length * batch_size:
+            return lasting.rows(lanes, use, number, n_rows, length, batch_size, n_padded)
+        return lane_rows(lanes.key, use, np.int32(number), n_rows, length, batch_size, n_padded, least)
 
     labelled = rows(ORDER, lanes.n_rows, program.batch_size, lanes.rows.shape[1], program.least_rows)
     unlabelled = None
     if data.x_unlabeled is not None and data.n_unlabeled is not None:
-        n_unlabeled = jnp.full_like(lanes.n_rows, data.n_unlabeled)
         n_padded, least = data.x_unlabeled.shape[0], program.least_unlabeled_rows
-        unlabelled = rows(UNLABELED_ORDER, n_unlabeled, program.unlabeled_batch_size, n_padded, least)
-    return Block(labelled, unlabelled, *lane_keys(lanes.key, jnp.int32(number)))
+        unlabelled = rows(UNLABELED_ORDER, data.n_unlabeled, program.unlabeled_batch_size, n_padded, least)
+    return Block(labelled, unlabelled, *lane_keys(lanes.key, np.int32(number), length))
 
 
 def block_shapes(program: Program, lanes: Lanes, data: TrainingData) -> Block:
     """The shapes of what `block_of` gives."""
-    keys = jax.ShapeDtypeStruct((lanes.n_lanes, BLOCK), lanes.key.dtype)
+    keys = jax.ShapeDtypeStruct((lanes.n_lanes, steps_a_block(program, data)), lanes.key.dtype)
 
     def rows(batch_size: int) -> Any:
         return jax.ShapeDtypeStruct((*keys.shape, batch_size), jnp.int32)

@@ -1,10 +1,10 @@
 """The compiled loops over steps.
 
-On the device one call does up to `BLOCK` steps. Their number is traced, so stopping for an evaluation compiles nothing.
-On a GPU the loop goes in rounds of several steps. On a CPU convolutions inside a compiled loop are some thirty times
-slower, so the loop is the host's, and a step is two programs: what the forward pass leaves behind are then many arrays
-of a few megabytes, whose memory the C library keeps and hands out again. As one program it would be a single block of
-temporary memory, which the system takes back after every step and hands out anew, page by page, in the next.
+On the device one call does up to a block of steps. Their number is traced, so stopping for an evaluation compiles
+nothing. On a GPU the loop goes in rounds of several steps. On a CPU convolutions inside a compiled loop are some thirty
+times slower, so the loop is the host's, and a step is two programs: what the forward pass leaves behind are then many
+arrays of a few megabytes, whose memory the C library keeps and hands out again. As one program it would be a single
+block of temporary memory, which the system takes back after every step and hands out anew, page by page, in the next.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from nu_ensembles.methods import Batch
 SAME_BITS = {"xla_gpu_deterministic_ops": True}
 # Steps between two looks at the end of the loop, which on a GPU is a message to the host and its answer. The last
 # round may hold steps beyond the end; they change nothing.
-STEPS_A_ROUND = 8
+STEPS_A_ROUND = 16
 # Batches of a round are prepared together if they are no larger than this.
 PREPARED_BYTES = 1 << 28
 

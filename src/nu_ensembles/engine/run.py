@@ -6,6 +6,7 @@ The loop over steps runs on the device, or on the host, one call a step and lane
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from threading import Event
 from typing import Any
@@ -17,7 +18,7 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from nu_ensembles.engine.blocks import BLOCK, Block, LastingOrders, block_of, block_shapes
+from nu_ensembles.engine.blocks import Block, LastingOrders, block_of, block_shapes, steps_a_block
 from nu_ensembles.engine.compilation import jitted_without_search, leave_out_slow_engines
 from nu_ensembles.engine.finite import sound
 from nu_ensembles.engine.initial import initial_auxiliary, initial_state, initial_state_shapes
@@ -30,7 +31,7 @@ from nu_ensembles.engine.loops import (
     second_half,
 )
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData, network_inputs
-from nu_ensembles.engine.side_by_side import side_by_side
+from nu_ensembles.engine.side_by_side import beside, side_by_side
 from nu_ensembles.errors import NonFiniteLossError
 
 jitted_sound = jitted_without_search(sound, static_argnames=("custom",))
@@ -45,6 +46,7 @@ class Run:
 
     Attributes:
       step: how many steps they have done.
+      steps_a_block: how many a compiled call does at most.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Run:
         self.program, self.on_host, self.mesh = program, on_host, mesh
         self.lanes, self.data = lanes, data
         self.step = 0
+        self.steps_a_block = steps_a_block(program, data)
         self._block: tuple[int, Block] | None = None
         self._orders = LastingOrders()
         self._unnoticed: dict[int, tuple[int, int]] = {}  # failed lane -> between which steps, where none is known
@@ -128,21 +131,33 @@ class Run:
             self._prepare()
         self._refuse_failures()  # a run that failed is not carried on as if it had not
         while self.step < to_step:
-            number = self.step // BLOCK
-            end = min((number + 1) * BLOCK, to_step)
+            number = self.step // self.steps_a_block
+            end = min((number + 1) * self.steps_a_block, to_step)
             block = self._block_of(number)
             if self.on_host:
                 losses = self._step_by_step(block, end)
             else:
-                ends = jnp.int32(self.step), jnp.int32(end)
-                steps, static = self._loop
-                self.state, losses = steps(*static, self.state, self.lanes, self.data, block, *ends)
+                following = number + 1 if end < to_step else None
+                self.state, losses = self._steps_of_a_block(block, end, following)
             first, self.step = self.step, end
             fine = jitted_sound(self.state, self.program.optimiser is not None)
+            for each in (fine, self.state.failed_at, losses):
+                each.copy_to_host_async()
             self._mark_unsound(np.asarray(fine), first)
             if on_chunk is not None:
                 on_chunk(self.step, np.asarray(losses))
             self._refuse_failures()
+
+    def _steps_of_a_block(self, block: Block, end: int, following: int | None) -> tuple[LaneState, Array]:
+        """The state after steps up to `end` in one compiled call, and the mean losses `[R]`.
+
+        The call returns when the steps are nearly done: the host looks at the end of the loop. Another thread draws the
+        `following` block meanwhile.
+        """
+        steps, static = self._loop
+        arguments = self.state, self.lanes, self.data, block, np.int32(self.step), np.int32(end)
+        with beside(lambda: self._block_of(following)) if following is not None else nullcontext():
+            return steps(*static, *arguments)
 
     @property
     def _loop(self) -> tuple[Any, tuple[Any, ...]]:
@@ -221,7 +236,7 @@ class Run:
         for step in range(self.step, end):
             if stopped is not None and stopped.is_set():
                 break
-            number = jnp.int32(step)
+            number = np.int32(step)
             forward = first_half(self.program, state, lanes, self.data, block, number)
             state, losses = second_half(self.program, state, forward, lanes, number)
             del forward  # its memory is for the next

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import jax
@@ -25,26 +26,38 @@ def n_cores() -> int:
     return os.cpu_count() or 1
 
 
-def side_by_side(tasks: Sequence[Callable[[threading.Event], Result]]) -> list[Result]:
-    """The results of tasks that run in as many threads as there are cores.
+def _with_settings_of_here(task: Callable[..., Result]) -> Callable[..., Result]:
+    """The task, for another thread: settings such as `with jax.enable_x64(True):` hold there as they do here."""
+    here: Any = jax.config  # whose fields are made as it is imported
+    x64, precision, device = here.jax_enable_x64, here.jax_default_matmul_precision, here.jax_default_device
 
-    JAX's settings that hold in this thread, such as `with jax.enable_x64(True):`, hold in the others, too.
+    def carried_out(*arguments: Any) -> Result:
+        with jax.enable_x64(x64), jax.default_matmul_precision(precision), jax.default_device(device):
+            return task(*arguments)
+
+    return carried_out
+
+
+def side_by_side(tasks: Sequence[Callable[[threading.Event], Result]]) -> list[Result]:
+    """The results of tasks that run in as many threads as there are cores, with JAX's settings of this one.
 
     Args:
       tasks: each takes an event and should return soon, with anything, when it is set: an error in one of them, or
         Ctrl-C, ends all.
     """
     stopped = threading.Event()
-    here: Any = jax.config  # whose fields are made as it is imported
-    x64, precision, device = here.jax_enable_x64, here.jax_default_matmul_precision, here.jax_default_device
-
-    def carried_out(task: Callable[[threading.Event], Result]) -> Result:
-        with jax.enable_x64(x64), jax.default_matmul_precision(precision), jax.default_device(device):
-            return task(stopped)
-
     with ThreadPoolExecutor(min(len(tasks), n_cores())) as threads:
-        futures = [threads.submit(carried_out, task) for task in tasks]
+        futures = [threads.submit(_with_settings_of_here(task), stopped) for task in tasks]
         try:
             return [future.result() for future in futures]
         finally:
             stopped.set()
+
+
+@contextmanager
+def beside(task: Callable[[], Any]) -> Iterator[None]:
+    """Does a task in another thread, with JAX's settings of this one, while the body of the `with` runs in this one."""
+    with ThreadPoolExecutor(1) as aside:
+        future = aside.submit(_with_settings_of_here(task))
+        yield
+        future.result()
