@@ -26,6 +26,7 @@ NAMES = {
     "wrapped_convert": "optimiser, elementwise",
     "broadcast_add_fusion": "optimiser, elementwise",
     "fusion": "optimiser, elementwise",
+    "body_mosaic_gpu_kernel": "optimiser, elementwise",
     "loop_pad_fusion": "copy, transposition",
     "input_concatenate_fusion": "copy, transposition",
     "input_convert_transpose_fusion": "copy, transposition",

@@ -21,11 +21,16 @@ SLOW_ENGINES = Path(__file__).with_name("slow_cudnn_engines.json")
 jitted_without_search = functools.partial(jax.jit, compiler_options={"xla_gpu_autotune_level": 0})
 
 
+def switched_off(variable: str) -> bool:
+    """Whether the user has set a variable of the environment to "off" or the like."""
+    return os.environ.get(variable, "").lower() in ("off", "0", "no", "false")
+
+
 def cache_folder() -> Path | None:
     """The per-user folder of compiled programs; None if `NU_ENSEMBLES_COMPILATION_CACHE=off` or homeless."""
-    chosen = os.environ.get(SWITCH, "")
-    if chosen.lower() in ("off", "0", "no", "false"):
+    if switched_off(SWITCH):
         return None
+    chosen = os.environ.get(SWITCH, "")
     if chosen:
         return Path(chosen)
     try:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import optax
 from jax import Array
 
+# Of AdamW, as published.
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+
 
 def optimiser(
     custom: optax.GradientTransformation | None, learning_rate: Array, weight_decay: Array
@@ -22,7 +25,7 @@ def optimiser(
     if custom is not None:
         return custom
     return optax.chain(
-        optax.scale_by_adam(),
+        optax.scale_by_adam(BETA1, BETA2, EPSILON),
         optax.add_decayed_weights(weight_decay),  # pyright: ignore[reportArgumentType]  # a traced scalar is fine
         optax.scale_by_learning_rate(learning_rate),  # pyright: ignore[reportArgumentType]
     )

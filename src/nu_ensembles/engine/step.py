@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 from jax import Array
 
 from nu_ensembles.engine.finite import all_finite
-from nu_ensembles.engine.optimiser import optimiser
 from nu_ensembles.engine.packing import pack, unpack
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData, network_inputs
+from nu_ensembles.engine.update import gradients_of, updated
 from nu_ensembles.methods import Batch
 from nu_ensembles.models import Model, join_variables, logits_and_features
 
@@ -208,9 +207,7 @@ def backward_pass(
 ) -> LaneState:
     """The new state after a forward pass: gradients, and the optimiser's update; arguments as in `train_step`."""
     losses, model_state = forward.losses, forward.model_state
-    gradients = forward.pull_back(jnp.ones((), losses.dtype))
-    if program.optimiser is None:
-        gradients = jax.vmap(pack)(gradients[0]), gradients[1]
+    gradients = gradients_of(program, carried, forward.pull_back, jnp.ones((), losses.dtype))
 
     finite = jnp.isfinite(losses) & all_finite(gradients)
     newly_failed = (carried.failed_at < 0) & ~finite
@@ -219,25 +216,7 @@ def backward_pass(
     # selecting between the whole old and new state afterwards took a fifth of a step on the CPU.
     good = failed_at < 0 if counts is None else (failed_at < 0) & counts
 
-    def update(
-        rule: optax.GradientTransformation, good: Array, gradients: Any, optimiser_state: Any, params: Any
-    ) -> tuple[Any, Any]:
-        gradients = jax.tree.map(lambda leaf: jnp.where(good, leaf, 0), gradients)
-        updates, new_state = rule.update(gradients, optimiser_state, params)
-        moved = optax.apply_updates(params, updates)
-        # A parameter that would overflow stays too, so that what is kept is finite whatever the rate.
-        kept = jax.tree.map(lambda new, old: jnp.where(good & jnp.isfinite(new), new, old), moved, params)
-        if counts is not None:
-            new_state = jax.tree.map(partial(jnp.where, counts), new_state, optimiser_state)
-        return kept, new_state
-
-    def one_lane(state: LaneState, lane: Lanes, good: Array, gradients: tuple[Any, Any]) -> tuple[Any, Any]:
-        rule = optimiser(program.optimiser, lane.learning_rate, lane.weight_decay)
-        network = update(rule, good, gradients[0], state.optimiser_state, state.params)
-        rule = lane.method.auxiliary_optimiser()
-        return network, update(rule, good, gradients[1], state.auxiliary_state, state.auxiliary)
-
-    (params, optimiser_state), auxiliary = jax.vmap(one_lane)(carried, lanes, good, gradients)
+    params, optimiser_state, *auxiliary = updated(program, carried, lanes, gradients, good, counts)
     model_state = jax.tree.map(
         lambda new, old: jnp.where(good.reshape(-1, *[1] * (new.ndim - 1)), new, old), model_state, carried.model_state
     )
