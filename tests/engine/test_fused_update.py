@@ -34,7 +34,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel takes part, on a CPU and for small layers."""
     monkeypatch.setattr(fused_update, "_interpret", mosaic.InterpretGPUParams())
     monkeypatch.setattr(fused_update, "possible", lambda: True)
-    monkeypatch.setattr(fused_update, "computes_right", lambda: True)
+    monkeypatch.setattr(fused_update, "computes_right", lambda _: True)
     monkeypatch.setattr(fused_update, "LEAST", 2 * 64 * 100)
 
 
@@ -64,9 +64,10 @@ def make(assembled) -> Callable[..., Run]:
 
 
 @interpretable
-@pytest.mark.parametrize("layer", fused_update.SMALL_LAYERS)
-def test_a_layer_is_updated_as_numpy_does_it(interpreted, layer: tuple[int, int]) -> None:
-    assert fused_update._difference(*layer) < 1e-6
+@pytest.mark.parametrize("size", fused_update.SMALL_LAYERS)
+@pytest.mark.parametrize("batch", [fused_update.BATCH_UNIT, fused_update.LARGEST_BATCH])
+def test_a_layer_is_updated_as_numpy_does_it(interpreted, batch: int, size: tuple[int, int]) -> None:
+    assert fused_update._difference(batch, size) < 1e-6
 
 
 @interpretable
@@ -117,6 +118,7 @@ def test_a_member_that_fails_keeps_its_kernels_and_the_others_go_on(make, interp
         ((10, 500, 300), "float32", False),  # too small
         ((10, 3072, 784), "bfloat16", False),
         ((10, 3072, 786), "float32", False),  # its rows start anywhere
+        ((10, 100000, 12), "float32", False),  # narrower than a tile
         ((10, 3, 3, 512, 512), "float32", False),  # no dense layer
     ],
 )
@@ -126,7 +128,7 @@ def test_it_is_for_large_dense_layers(shape: tuple[int, ...], dtype: str, pays: 
 
 @pytest.mark.parametrize(("batch", "suits"), [(64, True), (128, True), (40, False), (256, False)])
 def test_and_for_batches_that_fit_its_tiles(monkeypatch: pytest.MonkeyPatch, batch: int, suits: bool) -> None:
-    monkeypatch.setattr(fused_update, "computes_right", lambda: True)
+    monkeypatch.setattr(fused_update, "computes_right", lambda _: True)
     factors = (jax.ShapeDtypeStruct((10, batch, n), "float32") for n in (3072, 784))
     assert fused_update.suit(*factors) == suits
 
@@ -164,25 +166,26 @@ def test_it_is_for_one_gpu_of_a_kind(
 def test_a_kernel_that_does_not_compute_right_is_not_relied_on(
     untouched, monkeypatch: pytest.MonkeyPatch, failure: str
 ) -> None:
-    def difference(*_: int) -> float:
+    def difference(*_: Any) -> float:
         if failure == "an error":
             raise TypeError("kernel() got an unexpected keyword")
         return 0.1 if failure == "wrong" else float("nan")
 
     monkeypatch.setattr(fused_update, "_difference", difference)
     with pytest.warns(UserWarning, match="without the kernel .*NU_ENSEMBLES_FUSED_UPDATE=off"):
-        assert not fused_update.computes_right()
+        assert not fused_update.computes_right(64)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert not fused_update.computes_right()  # said once
+        assert not fused_update.computes_right(64)  # said once
 
 
 def test_one_that_does_is(untouched, monkeypatch: pytest.MonkeyPatch) -> None:
-    layers = []
-    monkeypatch.setattr(fused_update, "_difference", lambda *layer: layers.append(layer) or 1e-7)
-    # Also from within a program that is being traced.
-    assert jax.jit(lambda x: x if fused_update.computes_right() else -x)(1.0) == 1.0
-    assert sorted(layers) == sorted(fused_update.SMALL_LAYERS)
+    tried = []
+    monkeypatch.setattr(fused_update, "_difference", lambda *trial: tried.append(trial) or 1e-7)
+    for batch in (64, 32, 64):
+        # Also from within a program that is being traced.
+        assert jax.jit(lambda x, batch=batch: x if fused_update.computes_right(batch) else -x)(1.0) == 1.0
+    assert sorted(tried) == sorted((batch, size) for batch in (32, 64) for size in fused_update.SMALL_LAYERS)
 
 
 @interpretable

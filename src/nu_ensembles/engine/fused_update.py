@@ -55,6 +55,7 @@ def pays(kernels: Any) -> bool:
         kernels.ndim == 3
         and kernels.dtype == jnp.float32
         and kernels.size >= LEAST
+        and all(n >= tile for n, tile in zip(kernels.shape[1:], TILE, strict=True))
         and kernels.shape[2] % 4 == 0  # rows start at multiples of 16 bytes
     )
 
@@ -63,16 +64,16 @@ def suit(left: Any, right: Any) -> bool:
     """Whether a gradient of these factors, known by their shapes, is for the pass here."""
     n_lanes, batch, height = left.shape
     kernels = jax.ShapeDtypeStruct((n_lanes, height, right.shape[2]), jnp.result_type(left.dtype, right.dtype))
-    return pays(kernels) and batch % BATCH_UNIT == 0 and batch <= LARGEST_BATCH and computes_right()
+    return pays(kernels) and batch % BATCH_UNIT == 0 and batch <= LARGEST_BATCH and computes_right(batch)
 
 
 @functools.cache
-def computes_right() -> bool:
-    """Whether small updates come out of the kernel as they should. Once a process."""
+def computes_right(batch: int) -> bool:
+    """Whether small updates come out of the kernel for such batches as they should. Tried once a process."""
     try:
         # In threads of their own: here a program is being traced, which would take the small updates in.
         with ThreadPoolExecutor(2) as elsewhere:
-            worst = max(elsewhere.map(_difference, *zip(*SMALL_LAYERS, strict=True)))
+            worst = max(elsewhere.map(functools.partial(_difference, batch), SMALL_LAYERS))
         reason = f"a result is off by {worst:.1e}"
     except Exception as error:  # an interface that has changed fails in many ways
         worst, reason = np.inf, f"{type(error).__name__}: {error}"
@@ -85,12 +86,12 @@ def computes_right() -> bool:
     return bool(worst < 1e-4)
 
 
-def _difference(height: int, width: int) -> float:
+def _difference(batch: int, size: tuple[int, int]) -> float:
     """Of the kernel's update of a small layer from NumPy's: the largest, relative to the largest number."""
     rng = np.random.default_rng(0)
     # Numbers that tensor cores do not round.
-    left, right = (rng.integers(-8, 9, (2, BATCH_UNIT, n)) / 8 for n in (height, width))
-    weight, mean, square = (rng.random((2, height, width)) for _ in range(3))
+    left, right = (rng.integers(-8, 9, (2, batch, n)) / 8 for n in size)
+    weight, mean, square = (rng.random((2, *size)) for _ in range(3))
     # The second lane has failed: its gradient counts as zero and its parameters stay.
     rate, decay, correction1, correction2, good = 1e-2, 1e-1, 2.0, 1.5, np.array([1.0, 0.0])
     constants = *(np.full(2, each) for each in (rate, decay, correction1, correction2)), np.array([GOOD, COUNTS])
