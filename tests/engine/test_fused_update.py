@@ -133,6 +133,9 @@ def test_and_for_batches_that_fit_its_tiles(monkeypatch: pytest.MonkeyPatch, bat
     assert fused_update.suit(*factors) == suits
 
 
+CPU = jax.devices("cpu")[0]
+
+
 class Gpu:
     def __init__(self, capability: str) -> None:
         self.compute_capability = capability
@@ -156,6 +159,8 @@ def test_it_is_for_one_gpu_of_a_kind(
     monkeypatch.setattr(jax, "devices", lambda: [Gpu(capability) for capability in capabilities])
     monkeypatch.setattr(jax, "device_count", lambda: len(capabilities))
     assert fused_update.possible() == possible
+    with jax.default_device(CPU):
+        assert not fused_update.possible()
     with jax.enable_x64(True):
         assert not fused_update.possible()
     monkeypatch.setenv(fused_update.SWITCH, "off")

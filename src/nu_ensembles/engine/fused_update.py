@@ -42,11 +42,12 @@ _interpret: Any = None
 
 
 def possible() -> bool:
-    """Whether there is one GPU of that kind, JAX keeps to 32 bits, and nobody has switched the kernel off."""
+    """Whether there is one GPU of that kind to run on, JAX keeps to 32 bits, and nobody has switched the kernel off."""
     settings: Any = jax.config
     if switched_off(SWITCH) or settings.jax_enable_x64 or jax.default_backend() != "gpu" or jax.device_count() > 1:
         return False
-    return str(getattr(jax.devices()[0], "compute_capability", "")).startswith("9.")
+    elsewhere = settings.jax_default_device not in (None, jax.devices()[0])
+    return not elsewhere and str(getattr(jax.devices()[0], "compute_capability", "")).startswith("9.")
 
 
 def pays(kernels: Any) -> bool:

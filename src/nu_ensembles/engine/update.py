@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -70,16 +70,15 @@ def updated(
 
     # Kernels whose gradients are factors have a pass of their own; the others go the usual way without them.
     absent = dict.fromkeys(factors)
-    params, (adam, *others) = carried.params, carried.optimiser_state
+    params, (adam, *_) = carried.params, carried.optimiser_state
     rest = carried._replace(
-        params=params.holding(absent),
-        optimiser_state=(adam._replace(mu=adam.mu.holding(absent), nu=adam.nu.holding(absent)), *others),
+        params=params.holding(absent), optimiser_state=_holding(carried.optimiser_state, absent, absent)
     )
-    (new_params, (new_adam, *new_others)), auxiliary = jax.vmap(one_lane)(
-        rest, lanes, good, (gradients[0].holding(absent), gradients[1])
-    )
-    apart = {
-        place: fused_update.fused_adamw(
+    gradients = gradients[0].holding(absent), gradients[1]
+    (new_params, new_state), auxiliary = jax.vmap(one_lane)(rest, lanes, good, gradients)
+    weights, means, squares = {}, {}, {}
+    for place, each in factors.items():
+        weights[place], means[place], squares[place] = fused_update.fused_adamw(
             each,
             params.large[place],
             adam.mu.large[place],
@@ -90,14 +89,16 @@ def updated(
             good=good,
             counts=counts,
         )
-        for place, each in factors.items()
-    }
-    weights, means, squares = ({place: found[k] for place, found in apart.items()} for k in range(3))
-    new_adam = new_adam._replace(mu=new_adam.mu.holding(means), nu=new_adam.nu.holding(squares))
-    return new_params.holding(weights), (new_adam, *new_others), *auxiliary
+    return new_params.holding(weights), _holding(new_state, means, squares), *auxiliary
 
 
 def _factors_by_place(program: Program, gradients: Any) -> dict[int, Any]:
     """The gradients that are factors, by their place among the large ones."""
     large = () if program.optimiser is not None else gradients.large
     return {place: leaf for place, leaf in enumerate(large) if is_factors(leaf)}
+
+
+def _holding(adamw_state: Any, means: Mapping[int, Any], squares: Mapping[int, Any]) -> Any:
+    """AdamW's state with other moments in some places."""
+    adam, *others = adamw_state
+    return adam._replace(mu=adam.mu.holding(means), nu=adam.nu.holding(squares)), *others
