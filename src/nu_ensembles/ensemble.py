@@ -95,7 +95,7 @@ class Ensemble:
         check_rows(x[:0] if x.ndim > 1 else x, "X", self.row_shape, least_rows=0)
         if batch_size is not None:
             check_whole(batch_size, "batch_size")
-        params, model_state = jax.tree.map(jnp.asarray, (self.params, self.model_state))
+        params, model_state = jax.device_put((self.params, self.model_state))
         on_cpu = jax.default_backend() == "cpu"
         one_by_one = on_cpu and uses_convolution(self.model, (1, *self.row_shape), "float32")
         for start in range(0, len(x), ROWS_PER_PASS):

@@ -7,6 +7,7 @@ no two of up to c members are ever asked to fit the same label on the same point
 from __future__ import annotations
 
 import operator
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -63,11 +64,17 @@ def random_labels(seed: int | Array, n_points: int, n_classes: int, n_members: i
     """
     n_points = check_whole(n_points, "n_points", least=0)
     n_classes, n_members = check_whole(n_classes, "n_classes"), check_whole(n_members, "n_members")
-    key = random_key(seed)
+    return _drawn(random_key(seed), n_points, n_classes, n_members)
+
+
+# Compiled as a whole: its operations one by one would be ten small programs.
+@partial(jax.jit, static_argnums=(1, 2, 3))
+def _drawn(key: Array, n_points: int, n_classes: int, n_members: int) -> Array:
     n_blocks = -(-n_members // n_classes)
     ranked = jnp.tile(jnp.arange(n_classes, dtype=jnp.int32)[:, None], (1, n_points))
     # The first block uses the key itself, so that up to n_classes members match the published labels.
-    block_keys = [key, *(jax.random.fold_in(key, block) for block in range(1, n_blocks))]
+    later = jax.vmap(partial(jax.random.fold_in, key))(jnp.arange(1, n_blocks))
     # independent=True shuffles each column on its own; without it every point would get the same order.
-    blocks = [jax.random.permutation(k, ranked, axis=0, independent=True) for k in block_keys]
-    return jnp.concatenate(blocks)[:n_members]
+    shuffled = partial(jax.random.permutation, x=ranked, axis=0, independent=True)
+    blocks = jax.vmap(shuffled)(jnp.concatenate([key[None], later]))
+    return blocks.reshape(n_blocks * n_classes, n_points)[:n_members]

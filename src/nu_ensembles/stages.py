@@ -162,7 +162,7 @@ def predict_members(members: Members, dtype: str, x: np.ndarray) -> np.ndarray:
     networks = members.networks
     # On the CPU a convolution of many networks at once is slower than one after another.
     one_by_one = jax.default_backend() == "cpu" and uses_convolution(networks.model, (1, *x.shape[1:]))
-    params, model_state = jax.tree.map(jnp.asarray, (networks.params, networks.model_state))
+    params, model_state = jax.device_put((networks.params, networks.model_state))
     batches = predict_lanes(
         networks.model,
         dtype,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
+import re
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 
 import nu_ensembles as nu
@@ -144,3 +147,15 @@ def test_the_rules_are_as_cudnn_reads_them() -> None:
         assert isinstance(rule["engine"], int)
         assert rule["knob"] == []
         assert rule["cudnn_version_start"] < rule["cudnn_version_end"]
+
+
+def test_a_fit_does_not_compile_its_small_operations_one_by_one(caplog: pytest.LogCaptureFixture) -> None:
+    rng = np.random.default_rng(0)
+    # A network and numbers of rows that no other test has.
+    rows, unlabeled = (rng.normal(size=(n, 7)).astype(np.float32) for n in (43, 171))
+    with jax.log_compiles(), caplog.at_level(logging.WARNING, "jax"):
+        method, model = nu.methods.Nu(0.01), nu.models.mlp(3, hidden=(13,))
+        nu.fit(model, rows, rng.integers(0, 3, 43), unlabeled, method=method, n_members=5, steps=3, seed=0)
+    programs = re.findall(r"Compiling jit\((\w+)\)", caplog.text)
+    assert "steps_of_a_block" in programs
+    assert len(programs) <= 12, programs

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Sequence
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array
@@ -101,8 +100,10 @@ def on_device(
     n_unlabeled = len(x_unlabeled)
     if targets is not None:
         missing = padded_size(n_unlabeled) - n_unlabeled
-        targets = jnp.pad(targets, ((0, 0), (0, missing)))
-    return data._replace(x_unlabeled=_padded(x_unlabeled), n_unlabeled=jnp.int32(n_unlabeled), targets=targets)
+        targets = jax.device_put(np.pad(np.asarray(targets), ((0, 0), (0, missing))))
+    return data._replace(
+        x_unlabeled=_padded(x_unlabeled), n_unlabeled=jax.device_put(np.int32(n_unlabeled)), targets=targets
+    )
 
 
 def member_lanes(seed_key: Array, members: Sequence[int], n_rows: int, method: Method, settings: Settings) -> Lanes:
@@ -115,23 +116,31 @@ def member_lanes(seed_key: Array, members: Sequence[int], n_rows: int, method: M
     number = np.asarray(members, np.int32)
     n_lanes = len(number)
     row_table = np.arange(padded_size(n_rows), dtype=np.int32)
-    # Filled by NumPy: on a GPU each little operation is a program to compile.
+    # Filled by NumPy: each little operation of JAX is a program to compile, in every process anew.
     return Lanes(
-        key=jax.vmap(lambda m: jax.random.fold_in(seed_key, m))(number),
-        member=jnp.asarray(number),
-        rows=jnp.asarray(np.tile(row_table, (n_lanes, 1))),
-        n_rows=jnp.asarray(np.full(n_lanes, n_rows, np.int32)),
+        key=_member_keys(seed_key, number),
+        member=jax.device_put(number),
+        rows=jax.device_put(np.tile(row_table, (n_lanes, 1))),
+        n_rows=jax.device_put(np.full(n_lanes, n_rows, np.int32)),
         method=stack_method(method, n_lanes),
-        learning_rate=jnp.asarray(np.full(n_lanes, settings.learning_rate, settings.dtype)),
-        weight_decay=jnp.asarray(np.full(n_lanes, settings.weight_decay, settings.dtype)),
+        learning_rate=jax.device_put(np.full(n_lanes, settings.learning_rate, settings.dtype)),
+        weight_decay=jax.device_put(np.full(n_lanes, settings.weight_decay, settings.dtype)),
     )
+
+
+_folded_in = jax.jit(jax.random.fold_in)
+
+
+@jax.jit
+def _member_keys(seed_key: Array, members: Array) -> Array:
+    return jax.vmap(lambda member: jax.random.fold_in(seed_key, member))(members)
 
 
 def label_key(seed_key: Array) -> Array:
     """The key of the random labels of a seed."""
-    return jax.random.fold_in(seed_key, LABELS)
+    return _folded_in(seed_key, LABELS)
 
 
 def _padded(rows: np.ndarray) -> Array:
     missing = padded_size(len(rows)) - len(rows)
-    return jnp.asarray(np.concatenate([rows, np.zeros((missing, *rows.shape[1:]), rows.dtype)]) if missing else rows)
+    return jax.device_put(np.concatenate([rows, np.zeros((missing, *rows.shape[1:]), rows.dtype)]) if missing else rows)

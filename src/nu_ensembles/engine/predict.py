@@ -128,5 +128,5 @@ def predict_lanes(
         )
 
     for rows, part in row_batches(x, rows_at_once, VALUES_A_CORE if on_cores else None):
-        outputs = of_all_lanes(jnp.asarray(part))
+        outputs = of_all_lanes(jax.device_put(part))
         yield rows, np.concatenate([np.asarray(each) for each in outputs])[:, : rows.stop - rows.start]

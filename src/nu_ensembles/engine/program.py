@@ -93,7 +93,13 @@ class Lanes(NamedTuple):
 
     def select(self, lanes: Any) -> Lanes:
         """The lanes of a slice or an index array."""
-        return jax.tree.map(lambda leaf: leaf[lanes], self)
+        at = np.arange(self.n_lanes)[lanes]
+        return self if np.array_equal(at, np.arange(self.n_lanes)) else _picked(self, at)
+
+
+@jax.jit
+def _picked(lanes: Lanes, at: Array) -> Lanes:
+    return jax.tree.map(lambda leaf: leaf[at], lanes)
 
 
 class LaneState(NamedTuple):
@@ -113,4 +119,4 @@ class LaneState(NamedTuple):
 
 def stack_method(method: Method, n_lanes: int) -> Method:
     """The method's traced hyper-parameters, repeated for every lane."""
-    return jax.tree.map(lambda value: jnp.asarray(np.full(n_lanes, value, np.float32)), method)
+    return jax.tree.map(lambda value: jax.device_put(np.full(n_lanes, value, np.float32)), method)

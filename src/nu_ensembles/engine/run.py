@@ -192,7 +192,7 @@ class Run:
           state: the shapes of the lanes' state.
         """
         block = block_shapes(self.program, self.lanes, self.data)
-        start = jnp.int32(0)
+        start = np.int32(0)
         if not self.on_host:
             steps, static = self._loop
             return [steps.lower(*static, state, self.lanes, self.data, block, start, start)]

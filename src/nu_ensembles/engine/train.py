@@ -228,7 +228,7 @@ class _Training:
         if self.lanes.method.shape != "sequential":
             return
         assert self.data.x_unlabeled is not None
-        params, model_state = jax.tree.map(jnp.asarray, self.finished[-1])
+        params, model_state = jax.device_put(self.finished[-1])
         rows = np.asarray(self.data.x_unlabeled)
         batches = predict_lanes(self.program.model, self.program.dtype, params, model_state, rows)
         predictions = np.concatenate([probabilities for _, probabilities in batches], axis=1)[0]
