@@ -155,7 +155,7 @@ def test_what_a_step_draws_does_not_depend_on_the_length_of_blocks(assembled, mo
     arguments = ready.program, ready.lanes, ready.data
     short = [block_of(*arguments, number) for number in range(blocks.LONG_BLOCK // blocks.BLOCK)]
     monkeypatch.setattr(blocks, "steps_a_block", lambda *_: blocks.LONG_BLOCK)
-    (long,) = [block_of(*arguments, 0)]
+    long = block_of(*arguments, 0)
     for step in (0, 5, blocks.BLOCK - 1, blocks.BLOCK, blocks.LONG_BLOCK - 1):
         one, other = short[step // blocks.BLOCK].draws(jnp.int32(step)), long.draws(jnp.int32(step))
         np.testing.assert_array_equal(one.rows, other.rows)

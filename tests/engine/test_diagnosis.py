@@ -79,4 +79,5 @@ def test_settings_that_matter_are_listed_where_they_are_set(monkeypatch: pytest.
 def test_a_gpus_owner_hears_of_tf32_and_a_cpus_of_simulated_devices() -> None:
     assert any("TF32" in text for text in diagnosis.advice("gpu"))
     assert any("CUDNN_ERRATA_JSON_FILE" in text for text in diagnosis.advice("gpu"))
+    assert any("NU_ENSEMBLES_FUSED_UPDATE" in text for text in diagnosis.advice("gpu"))
     assert any("force_host_platform_device_count" in text for text in diagnosis.advice("cpu"))

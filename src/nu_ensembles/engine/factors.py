@@ -85,8 +85,9 @@ def _factors_of(made_by: dict[Any, JaxprEqn], gradient: Any) -> list[_Factor]:
         product, turned = made_by.get(product.invars[0]), True
     if product is None or product.primitive is not dot_general_p or not _is_plain(product):
         return []
-    (summed, _), variables = product.params["dimension_numbers"], product.invars
-    factors = [_Factor(each, axes[0], each not in made_by) for each, axes in zip(variables, summed, strict=True)]  # pyright: ignore[reportArgumentType]
+    variables: list[Any] = product.invars
+    summed, _ = product.params["dimension_numbers"]
+    factors = [_Factor(each, axes[0], each not in made_by) for each, axes in zip(variables, summed, strict=True)]
     if factors[0].residual == factors[1].residual:
         return []
     return factors[::-1] if turned else factors

@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any
 
@@ -24,6 +23,7 @@ from jax.experimental.layout import Layout, with_layout_constraint
 from nu_ensembles.engine.compilation import jitted_without_search, switched_off
 from nu_ensembles.engine.factors import Factors
 from nu_ensembles.engine.optimiser import BETA1, BETA2, EPSILON
+from nu_ensembles.engine.side_by_side import side_by_side
 
 SWITCH = "NU_ENSEMBLES_FUSED_UPDATE"
 # Rows and columns of a tile, tiles that are on their way at once, and programs that go through the tiles, two on each
@@ -73,8 +73,7 @@ def computes_right(batch: int) -> bool:
     """Whether small updates come out of the kernel for such batches as they should. Tried once a process."""
     try:
         # In threads of their own: here a program is being traced, which would take the small updates in.
-        with ThreadPoolExecutor(2) as elsewhere:
-            worst = max(elsewhere.map(functools.partial(_difference, batch), SMALL_LAYERS))
+        worst = max(side_by_side([lambda _, size=size: _difference(batch, size) for size in SMALL_LAYERS]))
         reason = f"a result is off by {worst:.1e}"
     except Exception as error:  # an interface that has changed fails in many ways
         worst, reason = np.inf, f"{type(error).__name__}: {error}"
@@ -134,8 +133,8 @@ def fused_adamw(
 def _updated(constants: tuple[Array, ...], left: Array, right: Array, *state: Array) -> tuple[Array, Array, Array]:
     """The kernel's results; constants, each `[R]`: learning rate, weight decay, both corrections, mode of the step."""
     if _interpret is None:
-        # Without this, XLA would turn batches as the kernel wants them where they are made, and the forward product,
-        # which wants them as they are, would take half as long again.
+        # Without this, XLA would turn batches as the kernel wants them where they are made, also for the forward
+        # product, which wants them as they are.
         left = with_layout_constraint(left, Layout((0, 1, 2)))
     columns, rows = _for_tensor_cores(left), _for_tensor_cores(right)
     weight, mean, square = (jax.new_ref(each) for each in state)

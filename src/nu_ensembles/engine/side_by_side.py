@@ -1,4 +1,4 @@
-"""Tasks in threads of their own: lanes on a CPU's cores, programs that are compiled at the same time.
+"""Tasks in threads of their own: lanes on a CPU's cores, programs that are compiled at the same time, draws ahead.
 
 XLA gives one small convolution about one core, whatever there are. Two lanes, each stepping through its own program in
 its own thread, train in 20 ms a lane (LeNet, 64 images of 32x32, two cores) where one after the other takes 29
