@@ -5,7 +5,8 @@
 Steps are those of `step_time.py` under the nu loss, every variant in a fresh process without any cache of compiled
 programs. The first variant of a network tunes; those that do not change the tuning load what it chose, so that they
 run the same kernels, and their compile time says nothing. "all of cuDNN's engines" is XLA's own search, from which the
-package leaves some engines out. A variant that fails is recorded as failed.
+package leaves some engines out, "all kernels timed" that of all of a deep network's kernels, not of convolutions and
+matrix products alone. A variant that fails is recorded as failed.
 """
 
 from __future__ import annotations
@@ -35,8 +36,10 @@ VARIANTS = {
 }
 # What changes the choice of kernels has to choose for itself.
 ALL_ENGINES = "all of cuDNN's engines"
+ALL_TRIALS = "all kernels timed"
 TUNING = {
     ALL_ENGINES: (),
+    ALL_TRIALS: (),
     "outputs of tuned kernels not compared": ("--xla_gpu_autotune_level=3",),
     "tuned on memory as it is": ("--xla_gpu_autotune_level=1",),
     "not tuned": ("--xla_gpu_autotune_level=0",),
@@ -64,7 +67,8 @@ def rows_of(label: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]
             if variant == ALL_ENGINES:
                 variables[ENGINE_RULES] = ""
             try:
-                (found,) = in_a_fresh_process(label, options.members, steps, ("nu",), variables)
+                all_trials = variant == ALL_TRIALS
+                (found,) = in_a_fresh_process(label, options.members, steps, ("nu",), variables, all_trials=all_trials)
             except SystemExit as error:
                 found = {"method": "nu", "ms": None, "compile_s": None, "failed": str(error)}
             if shares:

@@ -1,12 +1,14 @@
 """Milliseconds a training step of all members takes on this device, everything included, and seconds to compile it.
 
-    python benchmarks/step_time.py [--members 10] [--only WRN] [--quick] [--out results/step-time-DEVICE.json]
+    python benchmarks/step_time.py [--members 10] [--only WRN] [--processes 5] [--quick]
+                                   [--out results/step-time-DEVICE.json]
 
 32 labelled + 32 unlabelled 32x32 images a member a step, drawn on the device, flip and crop, forward, backward,
 AdamW: the published networks under the nu loss and, for comparison, the standard one. Every network runs in a fresh
 process without any cache of compiled programs; its compile time is that until the first step is done (the import of
 JAX, the start of the device and the choice of a plan left out) and that of the standard one, which comes second, the
-same in a process where nu has run before.
+same in a process where nu has run before. Compile times differ from process to process: with `--processes` more of
+them compile nu, and the median is recorded beside all of them.
 """
 
 from __future__ import annotations
@@ -31,15 +33,18 @@ NETWORKS: dict[str, tuple[str, dict[str, str]]] = {
 METHODS = ("nu", "standard")
 
 
-def measure(label: str, n_members: int, steps: int, methods: list[str]) -> None:
+def measure(label: str, n_members: int, steps: int, methods: list[str], all_trials: bool) -> None:
     """In the fresh process: prints a line of JSON for every method."""
     import jax
 
     import nu_ensembles as nu
+    from nu_ensembles.engine import run
     from nu_ensembles.engine.assembly import Settings
     from nu_ensembles.engine.augmentation import FlipAndCrop
     from nu_ensembles.engine.rehearsal import Rehearsal
 
+    if all_trials:
+        run.DEEP = sys.maxsize
     name, options = NETWORKS[label]
     jax.block_until_ready(jax.numpy.zeros(1) + 1)  # the device's start
     for method in methods:
@@ -55,17 +60,24 @@ def measure(label: str, n_members: int, steps: int, methods: list[str]) -> None:
 
 
 def in_a_fresh_process(
-    label: str, n_members: int, steps: int, methods: Sequence[str], variables: Mapping[str, str] | None = None
+    label: str,
+    n_members: int,
+    steps: int,
+    methods: Sequence[str],
+    variables: Mapping[str, str] | None = None,
+    *,
+    all_trials: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """What a process without a cache of compiled programs measures, line by line.
 
     Args:
       variables: of that process's environment, beside those of this one.
+      all_trials: whether XLA times all kernels of a deep network, which the package spares it.
     """
     environment = {**os.environ, "NU_ENSEMBLES_COMPILATION_CACHE": "off", **(variables or {})}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     call = [sys.executable, __file__, "--measure", label, "--members", n_members, "--steps", steps]
-    call += ["--methods", *methods]
+    call += ["--methods", *methods, *(["--all-trials"] if all_trials else [])]
     with subprocess.Popen(list(map(str, call)), env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield from (json.loads(line) for line in process.stdout if line.startswith("{"))
@@ -79,12 +91,14 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="a measurement; by default 2048 on a GPU and 4 on a CPU")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--only", default="", help="networks whose name contains this")
+    parser.add_argument("--processes", type=int, default=1, help="that compile nu, one after another")
     parser.add_argument("--quick", action="store_true", help="few steps, nu only")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
+    parser.add_argument("--all-trials", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.measure:
-        measure(options.measure, options.members, options.steps, options.methods)
+        measure(options.measure, options.members, options.steps, options.methods, options.all_trials)
         return
     # The device stays free for the processes that measure.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -102,7 +116,15 @@ def main() -> None:
         if options.only.lower() not in label.lower() or (not on_gpu and ("WRN" in label or "bfloat16" in label)):
             continue  # too slow there to be of use
         steps = max(1, options.steps // 4) if "WRN" in label else options.steps
+        earlier = [
+            found["compile_s"]
+            for _ in range(options.processes - 1)
+            for found in in_a_fresh_process(label, options.members, 1, ("nu",))
+        ]
         for found in in_a_fresh_process(label, options.members, steps, options.methods):
+            if found["method"] == "nu" and earlier:
+                found["compile_s_of_each"] = [*earlier, found["compile_s"]]
+                found["compile_s"] = statistics.median(found["compile_s_of_each"])
             recording.add({"network": label, "members": options.members} | found)
             print(
                 f"{label:26s} {found['method']:9s} {found['ms']:8.3f} ms a step ({found['plan']}, compiled in "

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import nu_ensembles as nu
-from nu_ensembles.engine import compilation, run
+from nu_ensembles.engine import compilation, loops, run
 from nu_ensembles.engine.compilation import cache_folder
+from nu_ensembles.engine.program import Program, TrainingData
 from nu_ensembles.engine.rehearsal import Rehearsal
 
 SWITCH = "NU_ENSEMBLES_COMPILATION_CACHE"
@@ -147,6 +148,44 @@ def test_the_rules_are_as_cudnn_reads_them() -> None:
         assert isinstance(rule["engine"], int)
         assert rule["knob"] == []
         assert rule["cudnn_version_start"] < rule["cudnn_version_end"]
+
+
+def test_options_that_this_version_has_not_are_told_apart() -> None:
+    assert compilation.knows_options("xla_gpu_deterministic_ops")
+    assert not compilation.knows_options("xla_gpu_deterministic_ops", "xla_gpu_no_such_thing")
+
+
+@pytest.mark.parametrize(
+    ("network", "backend", "known", "deterministic", "chosen"),
+    [
+        ("wrn-10-1", "gpu", True, False, "deep_networks_steps"),
+        ("wrn-10-1", "gpu", False, False, "many_steps"),
+        ("wrn-10-1", "gpu", True, True, "reproducible_steps"),
+        ("wrn-10-1", "cpu", True, False, "many_steps"),
+        ("lenet", "gpu", True, False, "many_steps"),
+    ],
+)
+def test_a_gpu_times_fewer_kernels_of_a_deep_network(
+    rules: None,
+    network: str,
+    backend: str,
+    known: bool,
+    deterministic: bool,
+    chosen: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    monkeypatch.setattr(run, "knows_options", lambda *names: known)
+    program = Program(nu.models.build(network, 2), deterministic=deterministic)
+    data = TrainingData(*(jax.ShapeDtypeStruct(shape, np.float32) for shape in [(4, 8, 8, 3), (4,), (4,)]))
+    steps, static = run.Run(program, None, data)._loop
+    assert steps is getattr(loops, chosen)
+    assert static == (program,)
+
+
+def test_the_option_that_spares_trials_is_one_of_xlas() -> None:
+    # Without it nothing breaks, but a deep network compiles longer.
+    assert compilation.knows_options(*loops.FEWER_TRIALS)
 
 
 def test_a_fit_does_not_compile_its_small_operations_one_by_one(caplog: pytest.LogCaptureFixture) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -15,6 +16,9 @@ from nu_ensembles import models
 from nu_ensembles.errors import InputError
 from nu_ensembles.models import Model, convolution, masks
 from nu_ensembles.models.inspect import equations
+from nu_ensembles.models.layers import SMALL_KERNEL, small_product
+
+wide_resnet = importlib.import_module("nu_ensembles.models.wide_resnet")  # whose name is also that of a network
 
 
 def trained(model: Model, x: Array) -> Any:
@@ -138,6 +142,46 @@ def test_a_wide_resnet_that_writes_margins_for_a_gpu_is_the_one_that_leaves_them
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-4), on_gpu, on_cpu)
 
 
+@pytest.mark.parametrize("size", [(7, 12), (2, 1)])
+def test_a_bias_in_front_of_the_stem_is_added_to_every_pixel_but_not_to_the_margin(size: tuple[int, int]) -> None:
+    kernel = jnp.asarray(np.random.default_rng(0).standard_normal((3, 3, 2, 5), dtype=np.float32))
+    layout = ("NHWC", "HWIO", "NHWC")
+
+    def convolved(kernel: Array) -> Array:
+        return jax.lax.conv_general_dilated(jnp.ones((1, *size, 2)), kernel, (1, 1), "SAME", dimension_numbers=layout)[
+            0
+        ]
+
+    def gradient(function: Callable[[Array], Array]) -> Array:
+        return jax.grad(lambda kernel: jnp.sum(jnp.sin(function(kernel))))(kernel)
+
+    def ours(kernel: Array) -> Array:
+        return wide_resnet._of_ones(kernel, size)
+
+    np.testing.assert_allclose(ours(kernel), convolved(kernel), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(gradient(ours), gradient(convolved), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("backend", "n_classes", "products"), [("cpu", 3, 1), ("gpu", 3, 0), ("gpu", 1 + SMALL_KERNEL // 20, 1)]
+)
+def test_a_small_last_layer_on_a_gpu_is_no_matrix_product(
+    backend: str, n_classes: int, products: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, 4, 20), np.float32), rng.standard_normal((2, 20, n_classes), np.float32)
+    members = jax.vmap(lambda x, w: small_product(x, w, (((1,), (0,)), ((), ()))))
+
+    def loss(product: Callable[..., Array]) -> Callable[..., Array]:
+        return lambda x, w: jnp.sum(jnp.sin(product(x, w)))
+
+    found = jax.make_jaxpr(members)(x, w)
+    assert sum(equation.primitive.name == "dot_general" for equation in equations(found.jaxpr)) == products
+    both = [jax.value_and_grad(loss(product), (0, 1))(x, w) for product in (members, jnp.matmul)]
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), *both)
+
+
 def test_dropout_without_a_key_is_no_dropout() -> None:
     model = models.mlp(3, dropout=0.5)
     x = jnp.ones((2, 4))
@@ -182,7 +226,7 @@ def test_float64_holds_from_the_parameters_to_the_logits() -> None:
     assert {leaf.dtype for leaf in jax.tree.leaves((variables, logits))} == {jnp.dtype("float64")}
 
 
-@pytest.mark.parametrize(("name", "n_convolutions"), [("mlp", 0), ("lenet", 2), ("wrn-22-4", 2 + 18 + 3)])
+@pytest.mark.parametrize(("name", "n_convolutions"), [("mlp", 0), ("lenet", 2), ("wrn-22-4", 1 + 18 + 3)])
 def test_every_convolution_goes_through_the_one_function(
     name: str, n_convolutions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from jax import Array
 
 from nu_ensembles import models
 from nu_ensembles.models import Model, uses_convolution, variable_shapes
+from nu_ensembles.models.inspect import n_convolutions
 
 
 def convolve(x: Array) -> Array:
@@ -82,6 +83,11 @@ class NnxConvolution(nnx.Module):
 )
 def test_networks_are_told_apart(model: Model, expected: bool) -> None:
     assert uses_convolution(model, (2, 8, 8, 1), jnp.float32) == expected
+
+
+@pytest.mark.parametrize(("name", "n"), [("mlp", 0), ("lenet", 2), ("wrn-22-4", 1 + 18 + 3)])
+def test_convolutions_are_counted(name: str, n: int) -> None:
+    assert n_convolutions(models.build(name, 3), (2, 8, 8, 1)) == n
 
 
 def test_nothing_is_computed() -> None:

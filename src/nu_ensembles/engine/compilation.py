@@ -21,6 +21,16 @@ SLOW_ENGINES = Path(__file__).with_name("slow_cudnn_engines.json")
 jitted_without_search = functools.partial(jax.jit, compiler_options={"xla_gpu_autotune_level": 0})
 
 
+@functools.cache
+def knows_options(*names: str) -> bool:
+    """Whether this version of XLA still has these on/off options; those called experimental come and go."""
+    try:
+        jax.jit(lambda: 0, compiler_options=dict.fromkeys(names, False)).lower().compile()
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True
+
+
 def switched_off(variable: str) -> bool:
     """Whether the user has set a variable of the environment to "off" or the like."""
     return os.environ.get(variable, "").lower() in ("off", "0", "no", "false")

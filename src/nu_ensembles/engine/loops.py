@@ -35,6 +35,9 @@ from nu_ensembles.methods import Batch
 # What makes XLA give the same bits on every run on a GPU: no kernel that adds up in changing order, and none that is
 # chosen by timing it. A CPU does so anyway.
 SAME_BITS = {"xla_gpu_deterministic_ops": True}
+# XLA compiles and times two or three forms of every sum and every transposition. A deep network has dozens: its steps
+# would be half a per cent faster and take a second longer to compile (`python benchmarks/compiler_options.py`).
+FEWER_TRIALS = {"xla_gpu_experimental_enable_fusion_autotuner": False}
 # Steps between two looks at the end of the loop, which on a GPU is a message to the host and its answer. The last
 # round may hold steps beyond the end; they change nothing.
 STEPS_A_ROUND = 16
@@ -118,6 +121,8 @@ _jitted = partial(jax.jit, static_argnums=0, donate_argnums=1)
 _jitted_on_a_mesh = partial(jax.jit, static_argnums=(0, 1), donate_argnums=2)
 many_steps = _jitted(steps_of_a_block)
 many_sharded_steps = _jitted_on_a_mesh(steps_on_a_mesh)
+deep_networks_steps = _jitted(steps_of_a_block, compiler_options=FEWER_TRIALS)
+deep_networks_sharded_steps = _jitted_on_a_mesh(steps_on_a_mesh, compiler_options=FEWER_TRIALS)
 reproducible_steps = _jitted(steps_of_a_block, compiler_options=SAME_BITS)
 reproducible_sharded_steps = _jitted_on_a_mesh(steps_on_a_mesh, compiler_options=SAME_BITS)
 

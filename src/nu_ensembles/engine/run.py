@@ -19,10 +19,13 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from nu_ensembles.engine.blocks import Block, LastingOrders, block_of, block_shapes, steps_a_block
-from nu_ensembles.engine.compilation import jitted_without_search, leave_out_slow_engines
+from nu_ensembles.engine.compilation import jitted_without_search, knows_options, leave_out_slow_engines
 from nu_ensembles.engine.finite import sound
 from nu_ensembles.engine.initial import initial_auxiliary, initial_state, initial_state_shapes
 from nu_ensembles.engine.loops import (
+    FEWER_TRIALS,
+    deep_networks_sharded_steps,
+    deep_networks_steps,
     first_half,
     many_sharded_steps,
     many_steps,
@@ -33,7 +36,10 @@ from nu_ensembles.engine.loops import (
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData, network_inputs
 from nu_ensembles.engine.side_by_side import beside, side_by_side
 from nu_ensembles.errors import NonFiniteLossError
+from nu_ensembles.models.inspect import n_convolutions
 
+# Convolutions of a deep network: LeNet has two, the smallest wide ResNet nine.
+DEEP = 8
 jitted_sound = jitted_without_search(sound, static_argnames=("custom",))
 # Neither this nor `lane_rows` takes the whole program: another method or number of rows shares their compilation.
 jitted_initial_state = jitted_without_search(initial_state, static_argnames=("model", "custom", "dtype"))
@@ -162,10 +168,20 @@ class Run:
     @property
     def _loop(self) -> tuple[Any, tuple[Any, ...]]:
         """The compiled loop of this program, and its static arguments."""
-        again = self.program.deterministic
-        if self.mesh is None:
-            return reproducible_steps if again else many_steps, (self.program,)
-        return reproducible_sharded_steps if again else many_sharded_steps, (self.program, self.mesh)
+        if self.program.deterministic:
+            on_one, on_many = reproducible_steps, reproducible_sharded_steps
+        elif self._is_deep and knows_options(*FEWER_TRIALS):
+            on_one, on_many = deep_networks_steps, deep_networks_sharded_steps
+        else:
+            on_one, on_many = many_steps, many_sharded_steps
+        return (on_one, (self.program,)) if self.mesh is None else (on_many, (self.program, self.mesh))
+
+    @property
+    def _is_deep(self) -> bool:
+        """Whether the network has a GPU's compiler time dozens of kernels beside the convolutions'."""
+        if jax.default_backend() == "cpu":
+            return False
+        return n_convolutions(self.program.model, (1, *self.data.x.shape[1:]), self.program.dtype) >= DEEP
 
     def _prepare(self) -> None:
         """Draws the initial state and the first block, and compiles the steps beside: several programs at once.

@@ -27,12 +27,17 @@ def stacked_shapes(shapes: Any, n_members: int) -> Any:
 
 
 def uses_convolution(model: Model, x_shape: tuple[int, ...], dtype: Any = jnp.float32) -> bool:
-    """Whether the network's prediction convolves anywhere, inside nested functions and loops included.
+    """Whether the network's prediction convolves anywhere; arguments as in `n_convolutions`."""
+    return n_convolutions(model, x_shape, dtype) > 0
+
+
+def n_convolutions(model: Model, x_shape: tuple[int, ...], dtype: Any = jnp.float32) -> int:
+    """How often the network's prediction convolves, inside nested functions and loops (once each) included.
 
     Args:
       x_shape: of a batch, `[B, …]`; dtype: of its entries.
     """
-    return _uses_convolution(model, tuple(x_shape), jnp.dtype(dtype), _x64())
+    return _n_convolutions(model, tuple(x_shape), jnp.dtype(dtype), _x64())
 
 
 def _x64() -> bool:
@@ -48,11 +53,11 @@ def _variable_shapes(model: Model, row_shape: tuple[int, ...], dtype: Any, x64: 
 
 
 @functools.lru_cache(maxsize=64)
-def _uses_convolution(model: Model, x_shape: tuple[int, ...], dtype: Any, x64: bool) -> bool:
+def _n_convolutions(model: Model, x_shape: tuple[int, ...], dtype: Any, x64: bool) -> int:
     variables = _variable_shapes(model, x_shape[1:], dtype, x64)
     x = jax.ShapeDtypeStruct(x_shape, dtype)
     closed = jax.make_jaxpr(lambda v, x: model.apply(v, x, key=None, train=False))(variables, x)
-    return any(equation.primitive.name == "conv_general_dilated" for equation in equations(closed.jaxpr))
+    return sum(equation.primitive.name == "conv_general_dilated" for equation in equations(closed.jaxpr))
 
 
 def equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -16,6 +17,8 @@ from nu_ensembles.errors import InputError
 from nu_ensembles.models import convolution
 from nu_ensembles.models.activations import biased_relu
 
+# A kernel `[F, C]` of so few numbers is too small for `small_product` to be slow.
+SMALL_KERNEL = 1 << 15
 # What a network gives back: its logits `[B, C]`, what enters the last layer `[B, F]`, or the pair of them.
 Returned = Literal["logits", "features", "both"]
 
@@ -93,6 +96,17 @@ class BiasedReluConv(nn.Module):
 def dense(features: int, *, dtype: Any, **options: Any) -> nn.Dense:
     """A dense layer `[B, F] -> [B, features]` that multiplies in `dtype`; the result has the bias's dtype."""
     return nn.Dense(features, dtype=dtype, param_dtype=full_dtype(dtype), promote_dtype=promote_all_but_bias, **options)
+
+
+def small_product(x: Array, w: Array, dimension_numbers: Any, **options: Any) -> Array:
+    """`[B, F]`, `[F, C] -> [B, C]`, for `nn.Dense(dot_general=…)`: small products on a GPU without a matrix kernel.
+
+    XLA compiles and times some twenty matrix kernels for a product, and as many for each of its two gradients, however
+    small they are. Written as a sum, each is one plain kernel that takes no longer.
+    """
+    if jax.default_backend() == "cpu" or w.size > SMALL_KERNEL:
+        return jax.lax.dot_general(x, w, dimension_numbers, **options)
+    return jnp.sum(x[..., None] * w, axis=-2)
 
 
 def as_images(x: Array, network: str) -> Array:

@@ -12,12 +12,13 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.activations import NO_MARGINS, Margins, biased_relu, biased_relu_dropout, within
 from nu_ensembles.models.builtin import built_in, dtype_name, proportion, whole_number
-from nu_ensembles.models.layers import Returned, as_images, conv, dense, full_dtype, last_layer
+from nu_ensembles.models.layers import Returned, as_images, conv, dense, full_dtype, last_layer, small_product
 from nu_ensembles.models.lowerings import members_beside_channels
 from nu_ensembles.models.masks import keep_masks
 from nu_ensembles.models.model import Model
@@ -106,6 +107,18 @@ def _margins(size: tuple[int, ...], strides: tuple[int, int]) -> Margins:
     return (int(rows[0]), int(rows[1])), (int(columns[0]), int(columns[1]))
 
 
+def _of_ones(kernel: Array, size: tuple[int, ...]) -> Array:
+    """What a convolution of the same size makes of an image of ones, `[3, 3, C, O] -> [H, W, O]`.
+
+    That is the sum of the taps that see a pixel, written as sums because a product, however small, is one more for a
+    GPU's compiler to find the fastest kernel for.
+    """
+    rows, columns = (np.array([[0 <= at + tap - 1 < n for tap in range(3)] for at in range(n)]) for n in size)
+    taps = jnp.sum(kernel, axis=2)
+    taps = jnp.sum(jnp.where(rows[:, :, None, None], taps, 0), axis=1)
+    return jnp.sum(jnp.where(columns[:, :, None], taps[:, None], 0), axis=2)
+
+
 class FixupStage(nn.Module):
     """Blocks of one width; the first may halve the image.
 
@@ -156,7 +169,8 @@ class FixupWideResNet(nn.Module):
         bias = FixupBias(full, name="bias1")()
         stem = conv(STEM_CHANNELS, (3, 3), use_bias=False, dtype=self.dtype, name="conv1")
         # stem(x + bias), taken apart: the bias's gradient then needs no gradient of the images.
-        h = (stem(x) + bias * stem(jnp.ones((1, *x.shape[1:]), x.dtype))).astype(self.dtype)
+        h = stem(x)
+        h = (h + bias * _of_ones(stem.variables["params"]["kernel"], x.shape[1:3])).astype(self.dtype)
         h = members_beside_channels(h)
         dropout_key = None if deterministic or self.dropout == 0 else self.make_rng("dropout")
         for stage, stride in enumerate((1, 2, 2)):
@@ -172,7 +186,7 @@ class FixupWideResNet(nn.Module):
             )(h, dropout_key)
         h = jnp.mean(nn.relu(h).astype(full), axis=(1, 2))
         h = h + FixupBias(full, name="bias2")()
-        fc = dense(self.n_classes, dtype=full, kernel_init=nn.initializers.zeros, name="fc")
+        fc = dense(self.n_classes, dtype=full, kernel_init=nn.initializers.zeros, dot_general=small_product, name="fc")
         return last_layer(h, fc, returned)
 
     def features(self, x: Array, deterministic: bool = True) -> Array:
