@@ -97,7 +97,9 @@ def step_time() -> str:
     found = json.loads((RESULTS / "step-time-h200.json").read_text())
     lines = ["| network | method | ms a step | compiled in, s |", "|---|---|---|---|"]
     for row in found["rows"]:
-        lines.append(f"| {row['network']} | {row['method']} | {row['ms']:.2f} | {row['compile_s']:.1f} |")
+        each = row.get("compile_s_of_each", [])
+        spread = f" ({min(each):.1f} to {max(each):.1f}, {len(each)} processes)" if each else ""
+        lines.append(f"| {row['network']} | {row['method']} | {row['ms']:.2f} | {row['compile_s']:.1f}{spread} |")
     environment = found["environment"]
     lines += ["", f"Measured by `{found['command']}` on {environment['device']}, jax {environment['versions']['jax']}."]
     return "\n".join(lines) + "\n"
