@@ -21,6 +21,7 @@ from jax.sharding import PartitionSpec as P
 from nu_ensembles.engine.blocks import Block, LastingOrders, block_of, block_shapes, steps_a_block
 from nu_ensembles.engine.compilation import jitted_without_search, knows_options, leave_out_slow_engines
 from nu_ensembles.engine.finite import sound
+from nu_ensembles.engine.head_start import head_start
 from nu_ensembles.engine.initial import initial_auxiliary, initial_state, initial_state_shapes
 from nu_ensembles.engine.loops import (
     FEWER_TRIALS,
@@ -178,7 +179,7 @@ class Run:
 
     @property
     def _is_deep(self) -> bool:
-        """Whether the network has a GPU's compiler time dozens of kernels beside the convolutions'."""
+        """Whether the network has so many layers that what a GPU's compiler does with them takes long."""
         if jax.default_backend() == "cpu":
             return False
         return n_convolutions(self.program.model, (1, *self.data.x.shape[1:]), self.program.dtype) >= DEEP
@@ -192,14 +193,15 @@ class Run:
         if self.mesh is not None or settings.jax_disable_jit:
             return
         state = self._state_shapes()
-        steps = self._lowered_steps(state)
-        programs = (
-            *(lambda _, steps=each: steps.compile() for each in steps),
-            lambda _: self.state,
-            lambda _: self._block_of(0),
-            lambda _: jitted_sound.lower(state, self.program.optimiser is not None).compile(),
-        )
-        side_by_side(programs)
+        with head_start() if self._is_deep else nullcontext():
+            steps = self._lowered_steps(state)
+            programs = (
+                *(lambda _, steps=each: steps.compile() for each in steps),
+                lambda _: self.state,
+                lambda _: self._block_of(0),
+                lambda _: jitted_sound.lower(state, self.program.optimiser is not None).compile(),
+            )
+            side_by_side(programs)
 
     def _lowered_steps(self, state: LaneState) -> list[jax.stages.Lowered]:
         """The programs of the steps, ready to be compiled; they are those that `advance` calls.

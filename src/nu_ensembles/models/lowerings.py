@@ -13,7 +13,7 @@ The fourth way, member after member for CPUs, is in `unrolled.py`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -73,7 +73,7 @@ def pointwise(geometry: Geometry, x: Array, w: Array) -> Array:
     convolutions left the values and writes where the next ones read. With members first it copies both.
     """
     down, right = geometry.strides
-    pixels = jnp.pad(x, ((0, 0), (0, 0), *geometry.padding, (0, 0)))[:, :, ::down, ::right]
+    pixels = padded(x, ((0, 0), (0, 0), *geometry.padding, (0, 0)))[:, :, ::down, ::right]
     n_members, *images, n_in = pixels.shape
     rows = jnp.moveaxis(pixels, 0, 3).reshape(-1, n_members, n_in)
     products = jnp.einsum("nkc,kco->nko", rows, w[:, 0, 0])
@@ -290,4 +290,9 @@ def widened(stack: Array, width: int, axis: int = 4) -> Array:
     """Zeros behind the channels."""
     edges = [(0, 0)] * stack.ndim
     edges[axis] = (0, width - stack.shape[axis])
-    return jnp.pad(stack, edges)
+    return padded(stack, edges)
+
+
+def padded(x: Array, edges: Sequence[tuple[int, int]]) -> Array:
+    """`jnp.pad`, which would trace an operation, and its gradient another, for edges of no width, too."""
+    return jnp.pad(x, edges) if any(map(any, edges)) else x
