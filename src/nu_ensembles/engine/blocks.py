@@ -16,7 +16,7 @@ from jax import Array
 from nu_ensembles.engine.batches import batch_rows, pass_orders, rows_in_orders
 from nu_ensembles.engine.compilation import jitted_without_search
 from nu_ensembles.engine.program import Lanes, Program, TrainingData
-from nu_ensembles.engine.step import ORDER, STEP, UNLABELED_ORDER, Draws, lane_key
+from nu_ensembles.engine.step import BATCH_USES, ORDER, STEP, UNLABELED_ORDER, Draws, lane_key, pass_key
 from nu_ensembles.models import uses_convolution
 
 # Steps whose rows are drawn at once. A compiled call does not go beyond its block. Between two calls a GPU waits for
@@ -35,7 +35,7 @@ class Block(NamedTuple):
     """What T steps draw, computed at once; a step reads its slice.
 
     rows: int32 `[R, T, B]`; unlabeled_rows: int32 `[R, T, B']`, or None.
-    batch_keys, network_keys: `[R, T]`.
+    batch_keys, network_keys: `[R, T, 3]` and `[R, T, 2]`, see `Draws`.
     """
 
     rows: Array
@@ -114,14 +114,15 @@ class LastingOrders:
 
 @partial(jitted_without_search, static_argnames=("length",))
 def lane_keys(keys: Array, block: Array, length: int) -> tuple[Array, Array]:
-    """Keys of the batches and of the networks in a block of steps, each `[R, T]`."""
+    """Keys of the batches and of the networks in a block of steps, `[R, T, 3]` and `[R, T, 2]`."""
 
-    def one_step(key: Array, step: Array) -> Array:
-        return jax.random.split(jax.random.fold_in(lane_key(key, STEP), step))
+    def one_step(key: Array, step: Array) -> tuple[Array, Array]:
+        batch, network = jax.random.split(jax.random.fold_in(lane_key(key, STEP), step))
+        uses = [jax.random.fold_in(batch, use) for use in BATCH_USES]
+        return jnp.stack(uses), jnp.stack([network, pass_key(network, 0)])
 
     steps = block * length + jnp.arange(length)
-    both = jax.vmap(jax.vmap(one_step, in_axes=(None, 0)), in_axes=(0, None))(keys, steps)
-    return both[..., 0], both[..., 1]
+    return jax.vmap(jax.vmap(one_step, in_axes=(None, 0)), in_axes=(0, None))(keys, steps)
 
 
 def block_of(
@@ -149,11 +150,11 @@ def block_of(
 
 def block_shapes(program: Program, lanes: Lanes, data: TrainingData) -> Block:
     """The shapes of what `block_of` gives."""
-    keys = jax.ShapeDtypeStruct((lanes.n_lanes, steps_a_block(program, data)), lanes.key.dtype)
+    length = steps_a_block(program, data)
 
-    def rows(batch_size: int) -> Any:
-        return jax.ShapeDtypeStruct((*keys.shape, batch_size), jnp.int32)
+    def drawn(n: int, dtype: Any) -> Any:
+        return jax.ShapeDtypeStruct((lanes.n_lanes, length, n), dtype)
 
-    unlabelled = None if data.x_unlabeled is None else rows(program.unlabeled_batch_size)
-    both: Any = keys, keys
-    return Block(rows(program.batch_size), unlabelled, *both)
+    unlabelled = None if data.x_unlabeled is None else drawn(program.unlabeled_batch_size, jnp.int32)
+    keys = (drawn(n, lanes.key.dtype) for n in (len(BATCH_USES), 2))
+    return Block(drawn(program.batch_size, jnp.int32), unlabelled, *keys)

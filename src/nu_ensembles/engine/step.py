@@ -25,19 +25,29 @@ from nu_ensembles.models import Model, join_variables, logits_and_features
 
 # Every use of a lane's key folds in its own number, so that no two draws share one.
 ORDER, UNLABELED_ORDER, INITIALISATION, STEP, AUXILIARY = range(5)
-# Folded into a batch's key for the method's own draws; the two keys before it are augmentation's.
-METHOD = 2
+# What is drawn from a batch's key: augmentations of labelled and of unlabelled rows, and the method's own.
+BATCH_USES = LABELED, UNLABELED, METHOD = range(3)
 
 
 def lane_key(key: Array, use: int | Array) -> Array:
     return jax.random.fold_in(key, use)
 
 
-class NetworkPass:
-    """The network of one lane (or, under `jax.vmap`, of all) in training mode, keeping its mutable state."""
+def pass_key(key: Array, number: int) -> Array:
+    """The key of a network's forward pass, of which a method may have several in one step."""
+    return jax.random.fold_in(key, number)
 
-    def __init__(self, model: Model, params: Any, state: Any, key: Array) -> None:
+
+class NetworkPass:
+    """The network of one lane (or, under `jax.vmap`, of all) in training mode, keeping its mutable state.
+
+    Args:
+      first_key: `pass_key(key, 0)`, where it is at hand.
+    """
+
+    def __init__(self, model: Model, params: Any, state: Any, key: Array, first_key: Array | None = None) -> None:
         self.model, self.params, self.state, self.key = model, params, state, key
+        self.first_key = first_key
         self.n_passes = 0
 
     def __call__(self, *inputs: Array) -> tuple[Array, ...]:
@@ -55,9 +65,8 @@ class NetworkPass:
         return self._logits(output), features
 
     def _next_key(self) -> Array:
-        key = jax.random.fold_in(self.key, self.n_passes)
-        self.n_passes += 1
-        return key
+        number, self.n_passes = self.n_passes, self.n_passes + 1
+        return self.first_key if number == 0 and self.first_key is not None else pass_key(self.key, number)
 
     def _logits(self, output: Any) -> Array:
         """The logits of what the model returned; the state that may come with them is kept."""
@@ -83,7 +92,7 @@ class JointPass:
 
     def _all_lanes(self, pass_through: Callable[..., Any], *inputs: Array) -> Any:
         def one_lane(params: Any, state: Any, key: Array, *inputs: Array) -> tuple[Any, Any]:
-            forward = NetworkPass(self.model, params, state, jax.random.fold_in(key, self.n_passes))
+            forward = NetworkPass(self.model, params, state, pass_key(key, self.n_passes))
             return pass_through(forward, *inputs), forward.state
 
         outputs, self.state = jax.vmap(one_lane)(self.params, self.state, self.keys, *inputs)
@@ -92,22 +101,20 @@ class JointPass:
 
 
 def make_batch(
-    program: Program, data: TrainingData, member: Array, rows: Array, unlabeled_rows: Array | None, key: Array
+    program: Program, data: TrainingData, member: Array, rows: Array, unlabeled_rows: Array | None, keys: Array
 ) -> Batch:
-    """One lane's batch: gathered from the resident data, scaled, augmented."""
+    """One lane's batch: gathered from the resident data, scaled, augmented; `keys`: one for each of `BATCH_USES`."""
     x = network_inputs(data.x[rows], program.dtype)
-    keys = jax.random.split(key)
-    method_key = jax.random.fold_in(key, METHOD)
     if program.augment is not None:
-        x = program.augment(keys[0], x)
+        x = program.augment(keys[LABELED], x)
     if unlabeled_rows is None or data.x_unlabeled is None:
-        return Batch(x, data.y[rows], data.weight[rows], key=method_key)
+        return Batch(x, data.y[rows], data.weight[rows], key=keys[METHOD])
     u = network_inputs(data.x_unlabeled[unlabeled_rows], program.dtype)
     if program.augment_unlabeled is not None:
-        u = program.augment_unlabeled(keys[1], u)
+        u = program.augment_unlabeled(keys[UNLABELED], u)
     labels = None if data.targets is None else data.targets[member, unlabeled_rows]
     previous = None if data.previous is None else data.previous[:, unlabeled_rows]
-    return Batch(x, data.y[rows], data.weight[rows], u, labels, previous, data.n_previous, method_key)
+    return Batch(x, data.y[rows], data.weight[rows], u, labels, previous, data.n_previous, keys[METHOD])
 
 
 class Forward(NamedTuple):
@@ -127,15 +134,15 @@ def forward_pass(program: Program, state: LaneState, lanes: Lanes, batch: Batch,
     """The lanes' losses on a batch, up to where one gradient of their sum can be taken."""
 
     def independent(params: Any, batch: Batch) -> tuple[Array, tuple[Array, Any]]:
-        def one_lane(params: Any, model_state: Any, method: Any, batch: Batch, key: Array) -> tuple[Array, Any]:
-            forward = NetworkPass(program.model, params, model_state, key)
+        def one_lane(params: Any, model_state: Any, method: Any, batch: Batch, keys: Array) -> tuple[Array, Any]:
+            forward = NetworkPass(program.model, params, model_state, *keys)
             return method.loss(forward, batch), forward.state
 
         losses, new_state = jax.vmap(one_lane)(params, state.model_state, lanes.method, batch, keys)
         return jnp.sum(losses), (losses, new_state)
 
     def joint(params: Any, batch: Batch) -> tuple[Array, tuple[Array, Any]]:
-        forward = JointPass(program.model, params, state.model_state, keys)
+        forward = JointPass(program.model, params, state.model_state, keys[:, 0])
         method = jax.tree.map(lambda value: value[0], lanes.method)
         loss = method.loss(forward, batch)
         return loss, (jnp.full((lanes.n_lanes,), loss), forward.state)
@@ -149,8 +156,11 @@ def forward_pass(program: Program, state: LaneState, lanes: Lanes, batch: Batch,
 
 
 class Draws(NamedTuple):
-    """What is drawn for one step: positions in each lane's row table `[R, B]`, unlabelled rows `[R, B']` or None, and
-    the keys `[R]` of the batches and of the networks.
+    """What is drawn for one step: positions in each lane's row table `[R, B]`, unlabelled rows `[R, B']` or None, the
+    keys of the batches `[R, 3]`, one for each of `BATCH_USES`, and of the networks `[R, 2]`, the second for the first
+    pass of each.
+
+    Keys that follow from others are drawn here, too: in a step's program they would be more operations than its loss.
     """
 
     rows: Array
@@ -192,7 +202,7 @@ def train_step(
 
     Args:
       carried: as `packed_parameters` gives it; like: the parameters' tree, for its structure and shapes.
-      batch: of all lanes, as `draw_batch` gives it; network_keys: `[R]`.
+      batch: of all lanes, as `draw_batch` gives it; network_keys: `[R, 2]`, as in `Draws`.
       counts: scalar bool; where false the step changes nothing. None for a step that counts.
 
     Returns:
