@@ -70,6 +70,21 @@ def compiler_options() -> str:
     return on_devices("compiler-options", "python benchmarks/compiler_options.py", lines)
 
 
+def compiler_passes() -> str:
+    """What compiling takes without the search for kernels, part by part."""
+
+    def lines(found: Found) -> list[str]:
+        header = ["network", "operations", "Python, s", "XLA's passes, s", "of them the slowest, s", "back end, s"]
+        rows = []
+        for row in found["rows"]:
+            slowest = ", ".join(f"{name} {seconds:.2f}" for name, seconds in list(row["slowest_s"].items())[:2])
+            seconds = [f"{row[part]:.2f}" for part in ("python_s", "passes_s", "back_end_s")]
+            rows.append([row["network"], f"{row['operations']:,}", *seconds[:2], slowest, seconds[2]])
+        return table(header, rows)
+
+    return on_devices("compiler-passes", "python benchmarks/compiler_passes.py", lines)
+
+
 def prediction() -> str:
     """How members predict on a CPU."""
 
@@ -200,6 +215,7 @@ def lowerings() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "performance-peers.md": peers,
     "performance-compiler-options.md": compiler_options,
+    "performance-compiler-passes.md": compiler_passes,
     "performance-floor.md": floors,
     "performance-prediction.md": prediction,
     "performance-kernels.md": where_time_goes,

@@ -15,6 +15,7 @@ from nu_ensembles import models
 from nu_ensembles.engine import blocks
 from nu_ensembles.engine.batches import batch_rows, padded_size, row_order
 from nu_ensembles.engine.blocks import LastingOrders, block_of, block_shapes
+from nu_ensembles.engine.step import BATCH_USES, NetworkPass, pass_key
 from nu_ensembles.methods import Nu, Standard
 
 seeds = st.integers(0, 2**32 - 1)
@@ -165,3 +166,31 @@ def test_what_a_step_draws_does_not_depend_on_the_length_of_blocks(assembled, mo
         for keys in ("batch_keys", "network_keys"):
             data = [jax.random.key_data(getattr(draws, keys)) for draws in (one, other)]
             np.testing.assert_array_equal(*data)
+
+
+def test_no_two_draws_share_a_key_but_the_first_pass_of_a_network_which_has_its_own_at_hand(assembled) -> None:
+    ready = assembled(Nu(0.1))
+    block = block_of(ready.program, ready.lanes, ready.data, 0)
+    of_networks, of_first_passes = block.network_keys[..., 0], block.network_keys[..., 1]
+    expected = jax.vmap(jax.vmap(lambda key: pass_key(key, 0)))(of_networks)
+    np.testing.assert_array_equal(*map(jax.random.key_data, (of_first_passes, expected)))
+    assert block.batch_keys.shape == (ready.lanes.n_lanes, blocks.BLOCK, len(BATCH_USES))
+    words = [np.asarray(jax.random.key_data(keys)).reshape(-1, 2) for keys in (block.batch_keys, block.network_keys)]
+    together = np.concatenate(words)
+    assert len(np.unique(together, axis=0)) == len(together)
+
+
+def test_a_second_pass_of_a_network_has_another_key() -> None:
+    keys = []
+
+    def apply(variables, x, *, key, train):
+        keys.append(tuple(jax.random.key_data(key).tolist()))
+        return x
+
+    key = jax.random.key(1)
+    for first_key in (None, pass_key(key, 0)):
+        forward = NetworkPass(models.Model(lambda key, x: (), apply), (), (), key, first_key)
+        forward(jnp.zeros((1, 2)))
+        forward(jnp.zeros((1, 2)))
+    assert keys[:2] == keys[2:]
+    assert len(set(keys)) == 2

@@ -185,7 +185,7 @@ def test_a_gpu_times_fewer_kernels_of_a_deep_network(
 
 def test_the_option_that_spares_trials_is_one_of_xlas() -> None:
     # Without it nothing breaks, but a deep network compiles longer.
-    assert compilation.knows_options(*loops.FEWER_TRIALS)
+    assert compilation.knows_options(*compilation.FEWER_TRIALS)
 
 
 def test_a_fit_does_not_compile_its_small_operations_one_by_one(caplog: pytest.LogCaptureFixture) -> None:

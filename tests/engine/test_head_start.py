@@ -72,7 +72,7 @@ def test_a_search_compiles_the_gradient(monkeypatch: pytest.MonkeyPatch) -> None
     )
     with head_start():
         kernels = traced_gradients()
-    assert compiled == [kernels[1].shape]
+    assert compiled[-1:] == [kernels[1].shape]  # the one before may have asked for XLA's options
 
 
 def test_a_search_that_fails_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +81,7 @@ def test_a_search_that_fails_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> No
         raise jax.errors.JaxRuntimeError("out of memory")
 
     tried: list[Any] = []
+    monkeypatch.setattr(head_starts, "knows_options", lambda *names: True)
     monkeypatch.setattr(jax.stages.Lowered, "compile", fails)
     with head_start():
         traced_gradients()
@@ -95,12 +96,16 @@ def test_an_error_while_tracing_comes_through_and_leaves_nothing_behind(searched
     assert weight_gradients_watched.get() is unwatched
 
 
-@pytest.mark.parametrize(("network", "starts"), [("wrn-10-1", 1), ("lenet", 0)])
-def test_deep_networks_get_one(network: str, starts: int, searched: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("network", "deterministic", "starts"), [("wrn-10-1", False, 1), ("wrn-10-1", True, 0), ("lenet", False, 0)]
+)
+def test_deep_networks_whose_kernels_are_chosen_by_timing_get_one(
+    network: str, deterministic: bool, starts: int, searched: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = []
     monkeypatch.setattr(run, "leave_out_slow_engines", lambda: None)
     monkeypatch.setattr(run, "side_by_side", lambda programs: seen.append(len(searched)))
-    settings, method = Settings(), nu.methods.Standard()
+    settings, method = Settings(deterministic=deterministic), nu.methods.Standard()
     data = random_data((8, 8, 1), method, N_MEMBERS, 3, 40, 40)
     program = settings.program(nu.models.build(network, 3, dtype="float32"), 40, 40)
     run.Run(program, member_lanes(random_key(0), [0, 1], 40, method, settings), data)._prepare()

@@ -19,6 +19,9 @@ SLOW_ENGINES = Path(__file__).with_name("slow_cudnn_engines.json")
 # For programs that run before the steps or once in hundreds of them: on a GPU XLA takes the first kernels that do
 # instead of timing several. They are compiled beside the steps, whose kernels are timed meanwhile.
 jitted_without_search = functools.partial(jax.jit, compiler_options={"xla_gpu_autotune_level": 0})
+# XLA compiles and times two or three forms of every sum and every transposition. A deep network has dozens; timing them
+# makes its steps less than a hundredth faster (`python benchmarks/compiler_options.py --only WRN`).
+FEWER_TRIALS = {"xla_gpu_experimental_enable_fusion_autotuner": False}
 
 
 @functools.cache

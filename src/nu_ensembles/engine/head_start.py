@@ -15,6 +15,7 @@ from typing import NamedTuple
 import jax
 from jax import Array
 
+from nu_ensembles.engine.compilation import FEWER_TRIALS, knows_options
 from nu_ensembles.engine.side_by_side import beside
 from nu_ensembles.models import convolution
 
@@ -49,5 +50,6 @@ def head_start() -> Iterator[None]:
 def _search(traced: Traced | None) -> None:
     """Compiles the gradient alone; what was compiled is not kept. Should this fail, the steps will say why."""
     if traced is not None:
+        options = FEWER_TRIALS if knows_options(*FEWER_TRIALS) else None
         with suppress(jax.errors.JaxRuntimeError):
-            jax.jit(traced.gradient).lower(*traced.shapes).compile()
+            jax.jit(traced.gradient, compiler_options=options).lower(*traced.shapes).compile()

@@ -20,6 +20,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from nu_ensembles.engine.blocks import Block
+from nu_ensembles.engine.compilation import FEWER_TRIALS
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData
 from nu_ensembles.engine.step import (
     Forward,
@@ -35,9 +36,6 @@ from nu_ensembles.methods import Batch
 # What makes XLA give the same bits on every run on a GPU: no kernel that adds up in changing order, and none that is
 # chosen by timing it. A CPU does so anyway.
 SAME_BITS = {"xla_gpu_deterministic_ops": True}
-# XLA compiles and times two or three forms of every sum and every transposition. A deep network has dozens; timing them
-# makes its steps less than a hundredth faster (`python benchmarks/compiler_options.py --only WRN`).
-FEWER_TRIALS = {"xla_gpu_experimental_enable_fusion_autotuner": False}
 # Steps between two looks at the end of the loop, which on a GPU is a message to the host and its answer. The last
 # round may hold steps beyond the end; they change nothing.
 STEPS_A_ROUND = 16

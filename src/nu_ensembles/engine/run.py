@@ -19,12 +19,16 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from nu_ensembles.engine.blocks import Block, LastingOrders, block_of, block_shapes, steps_a_block
-from nu_ensembles.engine.compilation import jitted_without_search, knows_options, leave_out_slow_engines
+from nu_ensembles.engine.compilation import (
+    FEWER_TRIALS,
+    jitted_without_search,
+    knows_options,
+    leave_out_slow_engines,
+)
 from nu_ensembles.engine.finite import sound
 from nu_ensembles.engine.head_start import head_start
 from nu_ensembles.engine.initial import initial_auxiliary, initial_state, initial_state_shapes
 from nu_ensembles.engine.loops import (
-    FEWER_TRIALS,
     deep_networks_sharded_steps,
     deep_networks_steps,
     first_half,
@@ -193,7 +197,8 @@ class Run:
         if self.mesh is not None or settings.jax_disable_jit:
             return
         state = self._state_shapes()
-        with head_start() if self._is_deep else nullcontext():
+        searches = self._is_deep and not self.program.deterministic
+        with head_start() if searches else nullcontext():
             steps = self._lowered_steps(state)
             programs = (
                 *(lambda _, steps=each: steps.compile() for each in steps),
