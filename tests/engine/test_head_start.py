@@ -24,6 +24,8 @@ N_MEMBERS, N_IMAGES = 2, 3
 
 @pytest.fixture(autouse=True)
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has traced nothing yet: JAX would not trace the same gradients again."""
+    jax.clear_caches()
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
 
 
