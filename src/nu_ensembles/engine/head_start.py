@@ -48,8 +48,12 @@ def head_start() -> Iterator[None]:
 
 
 def _search(traced: Traced | None) -> None:
-    """Compiles the gradient alone; what was compiled is not kept. Should this fail, the steps will say why."""
-    if traced is not None:
+    """Compiles the gradient alone; what was compiled is not kept.
+
+    Nothing depends on it: should it fail, whatever the reason, the steps go without or will fail for the same.
+    """
+    if traced is None:
+        return
+    with suppress(Exception):
         options = FEWER_TRIALS if knows_options(*FEWER_TRIALS) else None
-        with suppress(jax.errors.JaxRuntimeError):
-            jax.jit(traced.gradient, compiler_options=options).lower(*traced.shapes).compile()
+        jax.jit(traced.gradient, compiler_options=options).lower(*traced.shapes).compile()
