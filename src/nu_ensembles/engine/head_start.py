@@ -1,8 +1,8 @@
 """A head start for the compiler: its slowest search for a kernel begins while the steps are still being traced.
 
 On a GPU XLA asks cuDNN for the kernels of one convolution after another. Those of weight gradients are in part compiled
-on the spot, and the first one has cuDNN's own compiler loaded: a second or two in which XLA has little else to do. It
-keeps what it finds for as long as the process lives, whichever program it was found for.
+on the spot, and for the first of them cuDNN loads its own compiler, while much else that XLA will have to compile waits.
+What it finds it keeps for as long as the process lives, whichever program it was found for.
 """
 
 from __future__ import annotations

@@ -101,8 +101,8 @@ def dense(features: int, *, dtype: Any, **options: Any) -> nn.Dense:
 def small_product(x: Array, w: Array, dimension_numbers: Any, **options: Any) -> Array:
     """`[B, F]`, `[F, C] -> [B, C]`, for `nn.Dense(dot_general=…)`: small products on a GPU without a matrix kernel.
 
-    XLA compiles and times some twenty matrix kernels for a product, and as many for each of its two gradients, however
-    small they are. Written as a sum, each is one plain kernel that takes no longer.
+    XLA compiles and times many matrix kernels for a product, and as many for each of its two gradients, however small
+    they are. Written as a sum, each is one plain kernel.
     """
     if jax.default_backend() == "cpu" or w.size > SMALL_KERNEL:
         return jax.lax.dot_general(x, w, dimension_numbers, **options)
