@@ -1,7 +1,7 @@
 """A head start for the compiler: its slowest search for a kernel begins while the steps are still being traced.
 
 On a GPU XLA asks cuDNN for the kernels of one convolution after another. Those of weight gradients are in part compiled
-on the spot, and for the first of them cuDNN loads its own compiler, while much else that XLA will have to compile waits.
+on the spot, and for the first of them cuDNN loads its own compiler, while much else that is to be compiled waits.
 What it finds it keeps for as long as the process lives, whichever program it was found for.
 """
 
