@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from nu_ensembles.engine.compilation import ENGINE_RULES
-from step_time import in_a_fresh_process
+from step_time import USUAL, in_a_fresh_process
 
 CONVOLUTIONS = "--xla_gpu_enable_command_buffer=+CONVOLUTION"
 LOOPS = "--xla_gpu_enable_command_buffer=+CONVOLUTION,+WHILE"
@@ -49,7 +49,6 @@ TUNING = {
         "--xla_gpu_cudnn_gemm_max_plans=12",
     ),
 }
-USUAL = ("MLP 784-500-300, float32", "LeNet, bfloat16", "WRN-22-4, bfloat16")
 
 
 def rows_of(label: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:

@@ -21,11 +21,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-NETWORKS: dict[str, tuple[str, dict[str, str]]] = {
-    "MLP 784-500-300, float32": ("mlp_large", {}),
-    "LeNet, bfloat16": ("lenet", {"dtype": "bfloat16"}),
-    "WRN-22-4, bfloat16": ("wide_resnet", {"dtype": "bfloat16"}),
-}
+from step_time import NETWORKS, USUAL, without_cache
+
 SETTINGS = {
     "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1",  # there is no GPU whose libraries could be checked
     "NU_ENSEMBLES_FUSED_UPDATE": "off",  # whose trial needs one
@@ -85,9 +82,7 @@ def measure(label: str, n_members: int) -> None:
 
 def in_a_fresh_process(label: str, n_members: int) -> dict[str, Any]:
     call = [sys.executable, __file__, "--measure", label, "--members", str(n_members)]
-    environment = {**os.environ, **SETTINGS, "NU_ENSEMBLES_COMPILATION_CACHE": "off"}
-    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-    done = subprocess.run(call, env=environment, capture_output=True, text=True)
+    done = subprocess.run(call, env=without_cache(SETTINGS), capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{label} failed:\n{done.stderr[-2000:]}")
     *_, line = (line for line in done.stdout.splitlines() if line.startswith("{"))
@@ -124,7 +119,7 @@ def main() -> None:
 
     key = ("network", "members")
     recording = Recording("compiler-passes", "python benchmarks/compiler_passes.py", key, options.out, options.quick)
-    for label in NETWORKS:
+    for label in USUAL:
         if options.only.lower() not in label.lower():
             continue
         found = [in_a_fresh_process(label, options.members) for _ in range(1 if options.quick else options.repeats)]

@@ -160,7 +160,7 @@ class Draws(NamedTuple):
     keys of the batches `[R, 3]`, one for each of `BATCH_USES`, and of the networks `[R, 2]`, the second for the first
     pass of each.
 
-    Keys that follow from others are drawn here, too: in a step's program they would be more operations than its loss.
+    Keys that follow from others are drawn here, too, which leaves less to compile in the steps' program.
     """
 
     rows: Array
