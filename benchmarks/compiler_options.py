@@ -1,12 +1,14 @@
 """What options of XLA do to a training step on a GPU: milliseconds of a step, seconds to compile it.
 
-    python benchmarks/compiler_options.py [--only WRN] [--variants default "convolutions in graphs"] [--quick]
+    python benchmarks/compiler_options.py [--only WRN] [--variants default "convolutions in graphs"] [--processes 3]
+                                          [--quick]
 
 Steps are those of `step_time.py` under the nu loss, every variant in a fresh process without any cache of compiled
 programs. The first variant of a network tunes; those that do not change the tuning load what it chose, so that they
 run the same kernels, and their compile time says nothing. "all of cuDNN's engines" is XLA's own search, from which the
 package leaves some engines out, "all kernels timed" that of all of a deep network's kernels, not of convolutions and
-matrix products alone. A variant that fails is recorded as failed.
+matrix products alone; "no head start" searches for all kernels only when the steps have been traced. With
+`--processes` compile times are medians. A variant that fails is recorded as failed.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from nu_ensembles.engine.compilation import ENGINE_RULES
-from step_time import USUAL, in_a_fresh_process
+from step_time import USUAL, in_fresh_processes
 
 CONVOLUTIONS = "--xla_gpu_enable_command_buffer=+CONVOLUTION"
 LOOPS = "--xla_gpu_enable_command_buffer=+CONVOLUTION,+WHILE"
@@ -36,10 +38,10 @@ VARIANTS = {
 }
 # What changes the choice of kernels has to choose for itself.
 ALL_ENGINES = "all of cuDNN's engines"
-ALL_TRIALS = "all kernels timed"
+LEFT_OUT = {"all kernels timed": ("fewer trials",), "no head start": ("head start",)}
 TUNING = {
     ALL_ENGINES: (),
-    ALL_TRIALS: (),
+    **dict.fromkeys(LEFT_OUT, ()),
     "outputs of tuned kernels not compared": ("--xla_gpu_autotune_level=3",),
     "tuned on memory as it is": ("--xla_gpu_autotune_level=1",),
     "not tuned": ("--xla_gpu_autotune_level=0",),
@@ -60,14 +62,15 @@ def rows_of(label: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]
             flags, shares = [*VARIANTS.get(variant, ()), *TUNING.get(variant, ())], False
             if variant not in TUNING:
                 shares = tuned.exists()
-                how = "load_autotune_results_from" if shares else "dump_autotune_results_to"
-                flags.append(f"--xla_gpu_{how}={tuned}")
+                way = "load_autotune_results_from" if shares else "dump_autotune_results_to"
+                flags.append(f"--xla_gpu_{way}={tuned}")
+            n_processes = 1 if shares else options.processes
             variables = {"XLA_FLAGS": " ".join(flags)}
             if variant == ALL_ENGINES:
                 variables[ENGINE_RULES] = ""
+            how = {"variables": variables, "left_out": LEFT_OUT.get(variant, ())}
             try:
-                all_trials = variant == ALL_TRIALS
-                (found,) = in_a_fresh_process(label, options.members, steps, ("nu",), variables, all_trials=all_trials)
+                (found,) = in_fresh_processes(n_processes, label, options.members, steps, ("nu",), **how)
             except SystemExit as error:
                 found = {"method": "nu", "ms": None, "compile_s": None, "failed": str(error)}
             if shares:
@@ -81,6 +84,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=512, help="a measurement; a ResNet makes a quarter of them")
     parser.add_argument("--only", default="", help="networks whose name contains this")
     parser.add_argument("--variants", nargs="+", choices=[*VARIANTS, *TUNING], default=[*VARIANTS, *TUNING])
+    parser.add_argument("--processes", type=int, default=1, help="that compile a variant, one after another")
     parser.add_argument("--quick", action="store_true", help="few steps")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()

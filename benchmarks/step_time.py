@@ -20,7 +20,9 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 NETWORKS: dict[str, tuple[str, dict[str, str]]] = {
@@ -32,9 +34,11 @@ NETWORKS: dict[str, tuple[str, dict[str, str]]] = {
 }
 USUAL = ("MLP 784-500-300, float32", "LeNet, bfloat16", "WRN-22-4, bfloat16")
 METHODS = ("nu", "standard")
+# What the package does so that deep networks compile in less time; can be left out, for comparison.
+SAVINGS = ("fewer trials", "head start")
 
 
-def measure(label: str, n_members: int, steps: int, methods: list[str], all_trials: bool) -> None:
+def measure(label: str, n_members: int, steps: int, methods: list[str], left_out: list[str]) -> None:
     """In the fresh process: prints a line of JSON for every method."""
     import jax
 
@@ -44,8 +48,10 @@ def measure(label: str, n_members: int, steps: int, methods: list[str], all_tria
     from nu_ensembles.engine.augmentation import FlipAndCrop
     from nu_ensembles.engine.rehearsal import Rehearsal
 
-    if all_trials:
+    if "fewer trials" in left_out:
         run.knows_options = lambda *_: False
+    if "head start" in left_out:
+        run.head_start = nullcontext
     name, options = NETWORKS[label]
     jax.block_until_ready(jax.numpy.zeros(1) + 1)  # the device's start
     for method in methods:
@@ -72,24 +78,39 @@ def in_a_fresh_process(
     n_members: int,
     steps: int,
     methods: Sequence[str],
-    variables: Mapping[str, str] | None = None,
-    *,
-    all_trials: bool = False,
+    variables: Mapping[str, str] = MappingProxyType({}),
+    left_out: Sequence[str] = (),
 ) -> Iterator[dict[str, Any]]:
     """What a process without a cache of compiled programs measures, line by line.
 
     Args:
       variables: of that process's environment, beside those of this one.
-      all_trials: whether XLA times all kernels of a deep network, which the package spares it.
+      left_out: which of `SAVINGS` the package does without.
     """
     call = [sys.executable, __file__, "--measure", label, "--members", n_members, "--steps", steps]
-    call += ["--methods", *methods, *(["--all-trials"] if all_trials else [])]
-    environment = without_cache(variables or {})
+    call += ["--methods", *methods, "--left-out", *left_out]
+    environment = without_cache(variables)
     with subprocess.Popen(list(map(str, call)), env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield from (json.loads(line) for line in process.stdout if line.startswith("{"))
     if process.returncode:
         raise SystemExit(f"{label} failed with exit code {process.returncode}.")
+
+
+def in_fresh_processes(
+    n_processes: int, label: str, n_members: int, steps: int, methods: Sequence[str], **how: Any
+) -> Iterator[dict[str, Any]]:
+    """What the last of several processes measures, but for nu's compile time, the median over all of them."""
+    earlier = [
+        found["compile_s"]
+        for _ in range(n_processes - 1)
+        for found in in_a_fresh_process(label, n_members, 1, ("nu",), **how)
+    ]
+    for found in in_a_fresh_process(label, n_members, steps, methods, **how):
+        if found["method"] == "nu" and earlier:
+            found["compile_s_of_each"] = [*earlier, found["compile_s"]]
+            found["compile_s"] = statistics.median(found["compile_s_of_each"])
+        yield found
 
 
 def main() -> None:
@@ -101,11 +122,11 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1, help="that compile nu, one after another")
     parser.add_argument("--quick", action="store_true", help="few steps, nu only")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
-    parser.add_argument("--all-trials", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--left-out", nargs="*", choices=SAVINGS, default=[], help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.measure:
-        measure(options.measure, options.members, options.steps, options.methods, options.all_trials)
+        measure(options.measure, options.members, options.steps, options.methods, options.left_out)
         return
     # The device stays free for the processes that measure.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -123,15 +144,7 @@ def main() -> None:
         if options.only.lower() not in label.lower() or (not on_gpu and ("WRN" in label or "bfloat16" in label)):
             continue  # too slow there to be of use
         steps = max(1, options.steps // 4) if "WRN" in label else options.steps
-        earlier = [
-            found["compile_s"]
-            for _ in range(options.processes - 1)
-            for found in in_a_fresh_process(label, options.members, 1, ("nu",))
-        ]
-        for found in in_a_fresh_process(label, options.members, steps, options.methods):
-            if found["method"] == "nu" and earlier:
-                found["compile_s_of_each"] = [*earlier, found["compile_s"]]
-                found["compile_s"] = statistics.median(found["compile_s_of_each"])
+        for found in in_fresh_processes(options.processes, label, options.members, steps, options.methods):
             recording.add({"network": label, "members": options.members} | found)
             print(
                 f"{label:26s} {found['method']:9s} {found['ms']:8.3f} ms a step ({found['plan']}, compiled in "
