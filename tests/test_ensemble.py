@@ -177,6 +177,13 @@ def test_many_rows_predict_in_bounded_memory() -> None:
     assert peak - result.nbytes < 32e6
 
 
+def test_an_ensemble_shows_itself_in_a_line() -> None:
+    trained = ensemble(training={"method": "nu"}, temperature=1.25)
+    assert repr(trained) == ("<Ensemble: 3 members of mlp, 3 classes, rows of shape (4,), method nu, temperature 1.25>")
+    own = dataclasses.replace(ensemble(), model=dataclasses.replace(NETWORK, spec=None))
+    assert repr(own) == ("<Ensemble: 3 members of a network of your own, 3 classes, rows of shape (4,), temperature 1>")
+
+
 # Putting together
 
 

@@ -32,7 +32,7 @@ MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"
 ROWS_PER_PASS = 1 << 16
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Ensemble:
     """K trained members.
 
@@ -61,6 +61,15 @@ class Ensemble:
     mask_keys: np.ndarray | None = None
     training: dict[str, Any] = dataclasses.field(default_factory=dict)
     history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+    def __repr__(self) -> str:
+        """One line: the fields hold millions of numbers."""
+        network = self.model.spec.name if self.model.spec else "a network of your own"
+        method = f", method {self.training['method']}" if "method" in self.training else ""
+        return (
+            f"<Ensemble: {self.n_members} members of {network}, {len(self.classes)} classes, rows of shape "
+            f"{self.row_shape}{method}, temperature {self.temperature:.4g}>"
+        )
 
     @property
     def n_members(self) -> int:

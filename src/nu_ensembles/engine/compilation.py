@@ -84,7 +84,7 @@ def leave_out_slow_engines() -> None:
 
     XLA runs every kernel that cuDNN offers. For the convolutions of ten wide ResNets these engines take hundreds to
     thousands of times as long as the best (XLA's log of the search, `--xla_gpu_dump_autotune_logs_to=FILE`), which is a
-    sixth of the time to compile their steps (`python benchmarks/compiler_options.py --only WRN`). It holds for the
+    fifth of the time to compile their steps (`python benchmarks/compiler_options.py --only WRN`). It holds for the
     whole process. A file of rules that the user names is left alone; an empty name switches ours off.
     """
     if jax.default_backend() == "gpu":
