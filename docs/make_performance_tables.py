@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
@@ -39,6 +40,27 @@ def on_devices(name: str, command: str, lines_of: Callable[[Found], list[str]]) 
     return "\n\n".join(texts or [f"Not measured yet; `{command}` does it."]) + "\n"
 
 
+def compiled_in(row: Found) -> str:
+    """The seconds, with their range where several processes compiled."""
+    if row["compile_s"] is None:
+        return "–"
+    each = row.get("compile_s_of_each", [])
+    return f"{row['compile_s']:.1f}" + (f" ({min(each):.1f} to {max(each):.1f}, {len(each)} processes)" if each else "")
+
+
+def step_time() -> str:
+    """Step times of the published networks."""
+
+    def lines(found: Found) -> list[str]:
+        rows = [
+            [row["network"], row["method"], f"{row['ms']:.2f}", compiled_in(row)]
+            for row in sorted(found["rows"], key=lambda row: row["network"])
+        ]
+        return table(["network", "method", "ms a step", "compiled in, s"], rows)
+
+    return on_devices("step-time", "python benchmarks/step_time.py", lines)
+
+
 def peers() -> str:
     """Ours, every way of PyTorch, and the floor."""
 
@@ -63,8 +85,7 @@ def compiler_options() -> str:
         rows = []
         for row in found["rows"]:
             step = "failed" if row["ms"] is None else f"{row['ms']:.2f}"
-            compiled = "–" if row["compile_s"] is None else f"{row['compile_s']:.1f}"
-            rows.append([row["network"], row["variant"], step, compiled])
+            rows.append([row["network"], row["variant"], step, compiled_in(row)])
         return table(["network", "variant", "ms a step", "compiled in, s"], rows)
 
     return on_devices("compiler-options", "python benchmarks/compiler_options.py", lines)
@@ -173,7 +194,7 @@ def dtypes() -> str:
     """Scores in bfloat16 and float32, with the spread over seeds."""
 
     def lines(found: Found) -> list[str]:
-        header = ["network", "epochs", "seeds", "score", "float32", "bfloat16", "difference of pairs"]
+        header = ["network", "epochs", "seeds", "score", "float32", "bfloat16", "difference of pairs, 95 % interval"]
         rows = []
         for network, epochs in dict.fromkeys((row["network"], row["epochs"]) for row in found["rows"]):
             chosen = [row for row in found["rows"] if (row["network"], row["epochs"]) == (network, epochs)]
@@ -181,17 +202,47 @@ def dtypes() -> str:
             seeds = sorted(seed for dtype, seed in by if dtype == "float32" and ("bfloat16", seed) in by)
             for score in ("accuracy", "ece", "nll") if seeds else ():
                 sides = [np.array([by[dtype, seed][score] for seed in seeds]) for dtype in ("float32", "bfloat16")]
-                texts = [with_spread(each) for each in (*sides, sides[1] - sides[0])]
+                texts = [*map(with_spread, sides), with_interval(sides[1] - sides[0])]
                 rows.append([network, str(epochs), str(len(seeds)), score, *texts])
         return table(header, rows)
 
     return on_devices("bf16-vs-float32", "python benchmarks/bf16_vs_float32.py --data-dir FOLDER", lines)
 
 
+def gradients() -> str:
+    """How far bfloat16 moves a gradient, against how far the next batch does."""
+
+    def lines(found: Found) -> list[str]:
+        header = [
+            "network",
+            "after",
+            "a kernel's gradient is moved by bfloat16",
+            "at most",
+            "by the next batch",
+            "at least",
+        ]
+        rows = []
+        for row in found["rows"]:
+            moved = [f"{row[field]:.1%}" for field in ("bfloat16", "bfloat16_largest")]
+            moved += [f"{row[field]:.0%}" for field in ("next_batch", "next_batch_smallest")]
+            rows.append([row["network"], f"{row['epochs']} epochs", *moved])
+        return table(header, rows)
+
+    return on_devices("bf16-gradients", "python benchmarks/bf16_gradients.py --data-dir FOLDER", lines)
+
+
 def with_spread(values: np.ndarray) -> str:
     """Mean ± standard deviation over seeds."""
     spread = f" ± {values.std(ddof=1):.4f}" if len(values) > 1 else ""
     return f"{values.mean():.4f}{spread}"
+
+
+def with_interval(values: np.ndarray) -> str:
+    """Mean and its 95 % interval by Student's t."""
+    if len(values) < 2:
+        return f"{values.mean():+.4f}"
+    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
+    return f"{values.mean():+.4f} ({values.mean() - half:+.4f} to {values.mean() + half:+.4f})"
 
 
 def lowerings() -> str:
@@ -213,6 +264,7 @@ def lowerings() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
+    "performance-step-time.md": step_time,
     "performance-peers.md": peers,
     "performance-compiler-options.md": compiler_options,
     "performance-compiler-passes.md": compiler_passes,
@@ -221,6 +273,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "performance-kernels.md": where_time_goes,
     "performance-scaling.md": scaling,
     "performance-dtypes.md": dtypes,
+    "performance-gradients.md": gradients,
     "performance-lowerings.md": lowerings,
 }
 

@@ -92,19 +92,6 @@ def torch_loop() -> str:
     return "\n".join(lines) + "\n"
 
 
-def step_time() -> str:
-    """Step times of the published networks on a GPU."""
-    found = json.loads((RESULTS / "step-time-h200.json").read_text())
-    lines = ["| network | method | ms a step | compiled in, s |", "|---|---|---|---|"]
-    for row in found["rows"]:
-        each = row.get("compile_s_of_each", [])
-        spread = f" ({min(each):.1f} to {max(each):.1f}, {len(each)} processes)" if each else ""
-        lines.append(f"| {row['network']} | {row['method']} | {row['ms']:.2f} | {row['compile_s']:.1f}{spread} |")
-    environment = found["environment"]
-    lines += ["", f"Measured by `{found['command']}` on {environment['device']}, jax {environment['versions']['jax']}."]
-    return "\n".join(lines) + "\n"
-
-
 def method_cost() -> str:
     """What a step costs under every method, relative to a standard ensemble with as many images."""
     found = json.loads((RESULTS / "method-cost.json").read_text())
@@ -213,6 +200,33 @@ def headline() -> str:
     return "\n".join([*lines, ""])
 
 
+def whole_trainings() -> str:
+    """What it takes to get Table 1's nu rows, and how close they come to the published ones."""
+    path = RESULTS / "table1.json"
+    results, cells = Results.read(path), json.loads(path.read_text())["cells"]
+    lines = [
+        "| 1,000 labels | epochs | seconds a seed | Accuracy % | published | NLL | published |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for row in (row for row in results.rows if row.protocol == "published" and row.method == "nu"):
+        place = {"dataset": row.dataset, "model": row.model, "method": "nu", "n_train": 1000, "split": "published"}
+        mine = [one for one in cells if place.items() <= one["cell"].items()]
+        seconds = sorted(one["seconds"] for one in mine)
+        accuracy, nll = (published.table_value(row.dataset, row.model, "nu", score) for score in ("accuracy", "nll"))
+        texts = [
+            str(mine[0]["cell"]["epochs"][0]),
+            f"{np.median(seconds):.0f} ({seconds[0]:.0f} to {seconds[-1]:.0f})",
+            results.mean(row, "accuracy").text(1, 100),
+            f"{100 * accuracy:.1f}",
+            results.mean(row, "nll").text(2),
+            f"{nll:.2f}",
+        ]
+        lines.append(f"| {row_name(row)} | {' | '.join(texts)} |")
+    device = results.about["environment"]["device"]
+    note = f"By `nu-ensembles study table1` on {device}; scores are means ± 95 % intervals over seeds."
+    return "\n".join([*lines, "", note, ""])
+
+
 def readme() -> str:
     """The README with its measured tables between their marks."""
     text = README.read_text(encoding="utf-8")
@@ -228,10 +242,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "auto-safety.md": auto_safety,
     "digits-map.md": digits_map,
     "torch-loop.md": torch_loop,
-    "step-time.md": step_time,
     "method-cost.md": method_cost,
     "dice-convergence.md": dice_convergence,
     "mc-dropout.md": mc_dropout,
+    "whole-trainings.md": whole_trainings,
 }
 
 

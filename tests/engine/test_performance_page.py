@@ -34,7 +34,14 @@ def test_a_table_of_the_page_is_the_one_that_the_results_give(name: str) -> None
 def test_the_page_includes_every_table() -> None:
     text = (DOCS / "performance.md").read_text(encoding="utf-8")
     included = set(re.findall(r"^```\{include\} generated/(.*)$", text, re.MULTILINE))
-    assert included == set(MAKER.TABLES)
+    assert included == {*MAKER.TABLES, "whole-trainings.md"}
+
+
+def test_the_readme_says_how_much_faster_than_a_loop_as_measured() -> None:
+    rows = json.loads((DOCS.parent / "results" / "peers-h200.json").read_text())["rows"]
+    mlp, lenet, resnet = (f"{row['times_as_fast_as_loop']:.0f}" for row in rows)
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    assert f"on an H200 {mlp} (MLP), {lenet} (LeNet) and {resnet} times (wide ResNet) as fast" in readme
 
 
 @pytest.fixture
@@ -90,12 +97,27 @@ def test_scores_of_both_dtypes_are_compared_in_pairs(results) -> None:
             (0, "float32", 0.5),
             (0, "bfloat16", 0.51),
             (1, "float32", 0.52),
-            (1, "bfloat16", 0.53),
+            (1, "bfloat16", 0.54),
         ]
     ]
     results("bf16-vs-float32", *rows, rows[0] | {"seed": 2})  # a seed that has only one of them does not count
-    line = "| lenet | 100 | 2 | accuracy | 0.5100 ± 0.0141 | 0.5200 ± 0.0141 | 0.0100 ± 0.0000 |"
-    assert line in MAKER.dtypes()
+    line = "| lenet | 100 | 2 | accuracy | 0.5100 ± 0.0141 | 0.5250 ± 0.0212 | +0.0150 (-0.0485 to +0.0785) |"
+    assert line in MAKER.dtypes()  # Student's t of one degree of freedom: 12.706 standard errors of 0.005
+
+
+def test_how_far_gradients_are_moved(results) -> None:
+    moved = {"bfloat16": 0.0161, "bfloat16_largest": 0.0475, "next_batch": 1.36, "next_batch_smallest": 0.9}
+    results("bf16-gradients", {"network": "lenet", "epochs": 30} | moved)
+    assert "| lenet | 30 epochs | 1.6% | 4.8% | 136% | 90% |" in MAKER.gradients()
+
+
+def test_compile_times_of_several_processes_have_a_range(results) -> None:
+    row = {"network": "WRN", "method": "nu", "ms": 7.812, "compile_s": 9.0, "compile_s_of_each": [9.0, 8.44, 10.6]}
+    results("step-time", row, {"network": "LeNet", "method": "nu", "ms": 0.5, "compile_s": 4.3})
+    assert MAKER.step_time().splitlines()[2:4] == [
+        "| LeNet | nu | 0.50 | 4.3 |",
+        "| WRN | nu | 7.81 | 9.0 (8.4 to 10.6, 3 processes) |",
+    ]
 
 
 def test_scaling_names_what_grows(results) -> None:
