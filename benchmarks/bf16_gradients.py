@@ -23,6 +23,7 @@ from jax import Array
 import nu_ensembles as nu
 from bf16_vs_float32 import DTYPES, NETWORKS, images
 from nu_ensembles.engine.program import network_inputs
+from nu_ensembles.methods.losses import cross_entropy
 from recording import Recording
 
 BATCH, N_BATCHES = 32, 10
@@ -42,8 +43,7 @@ def gradients(name: str, dtype: str, variables: Any, data: dict[str, np.ndarray]
     model = nu.models.build(name, 10, dtype=dtype, **NETWORKS[name][2])
 
     def loss(variables: Any, x: Array, y: Array, key: Array) -> Array:
-        logits = model.apply(variables, network_inputs(x, "float32"), key=key, train=True)
-        return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), y[:, None], axis=1))
+        return cross_entropy(model.apply(variables, network_inputs(x, "float32"), key=key, train=True), y)
 
     gradient = jax.jit(jax.grad(loss))
     found: dict[str, list[np.ndarray]] = {}

@@ -22,7 +22,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 NETWORKS: dict[str, tuple[str, dict[str, str]]] = {
@@ -78,7 +77,7 @@ def in_a_fresh_process(
     n_members: int,
     steps: int,
     methods: Sequence[str],
-    variables: Mapping[str, str] = MappingProxyType({}),
+    variables: Mapping[str, str] | None = None,
     left_out: Sequence[str] = (),
 ) -> Iterator[dict[str, Any]]:
     """What a process without a cache of compiled programs measures, line by line.
@@ -89,7 +88,7 @@ def in_a_fresh_process(
     """
     call = [sys.executable, __file__, "--measure", label, "--members", n_members, "--steps", steps]
     call += ["--methods", *methods, "--left-out", *left_out]
-    environment = without_cache(variables)
+    environment = without_cache(variables or {})
     with subprocess.Popen(list(map(str, call)), env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield from (json.loads(line) for line in process.stdout if line.startswith("{"))

@@ -6,12 +6,13 @@ python docs/make_performance_tables.py
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
+
+from nu_ensembles.studies.comparison import student_interval
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
@@ -196,17 +197,22 @@ def dtypes() -> str:
     def lines(found: Found) -> list[str]:
         header = ["network", "epochs", "seeds", "score", "float32", "bfloat16", "difference of pairs, 95 % interval"]
         rows = []
-        for network, epochs in dict.fromkeys((row["network"], row["epochs"]) for row in found["rows"]):
-            chosen = [row for row in found["rows"] if (row["network"], row["epochs"]) == (network, epochs)]
-            by = {(row["dtype"], row["seed"]): row for row in chosen}
-            seeds = sorted(seed for dtype, seed in by if dtype == "float32" and ("bfloat16", seed) in by)
-            for score in ("accuracy", "ece", "nll") if seeds else ():
-                sides = [np.array([by[dtype, seed][score] for seed in seeds]) for dtype in ("float32", "bfloat16")]
-                texts = [*map(with_spread, sides), with_interval(sides[1] - sides[0])]
-                rows.append([network, str(epochs), str(len(seeds)), score, *texts])
+        for network, epochs, score, full, half in paired_scores(found["rows"]):
+            difference = student_interval(half - full).text(4, signed=True)
+            rows.append([network, str(epochs), str(len(full)), score, with_spread(full), with_spread(half), difference])
         return table(header, rows)
 
     return on_devices("bf16-vs-float32", "python benchmarks/bf16_vs_float32.py --data-dir FOLDER", lines)
+
+
+def paired_scores(rows: list[Found]) -> Iterator[tuple[str, int, str, np.ndarray, np.ndarray]]:
+    """Network, epochs, score, and its values in float32 and in bfloat16 on the seeds that have both."""
+    for network, epochs in dict.fromkeys((row["network"], row["epochs"]) for row in rows):
+        by = {(row["dtype"], row["seed"]): row for row in rows if (row["network"], row["epochs"]) == (network, epochs)}
+        seeds = sorted(seed for dtype, seed in by if dtype == "float32" and ("bfloat16", seed) in by)
+        for score in ("accuracy", "ece", "nll") if seeds else ():
+            full, half = (np.array([by[dtype, seed][score] for seed in seeds]) for dtype in ("float32", "bfloat16"))
+            yield network, epochs, score, full, half
 
 
 def gradients() -> str:
@@ -235,14 +241,6 @@ def with_spread(values: np.ndarray) -> str:
     """Mean ± standard deviation over seeds."""
     spread = f" ± {values.std(ddof=1):.4f}" if len(values) > 1 else ""
     return f"{values.mean():.4f}{spread}"
-
-
-def with_interval(values: np.ndarray) -> str:
-    """Mean and its 95 % interval by Student's t."""
-    if len(values) < 2:
-        return f"{values.mean():+.4f}"
-    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
-    return f"{values.mean():+.4f} ({values.mean() - half:+.4f} to {values.mean() + half:+.4f})"
 
 
 def lowerings() -> str:

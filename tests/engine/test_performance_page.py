@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from nu_ensembles.studies.comparison import student_interval
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -42,6 +44,14 @@ def test_the_readme_says_how_much_faster_than_a_loop_as_measured() -> None:
     mlp, lenet, resnet = (f"{row['times_as_fast_as_loop']:.0f}" for row in rows)
     readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
     assert f"on an H200 {mlp} (MLP), {lenet} (LeNet) and {resnet} times (wide ResNet) as fast" in readme
+
+
+def test_three_seeds_tell_no_difference_between_the_dtypes_as_the_page_says() -> None:
+    rows = json.loads((DOCS.parent / "results" / "bf16-vs-float32-h200.json").read_text())["rows"]
+    differences = [student_interval(half - full) for *_, full, half in MAKER.paired_scores(rows)]
+    told_apart = any(difference.excludes_zero for difference in differences)
+    page = (DOCS / "performance.md").read_text(encoding="utf-8")
+    assert ("Every interval holds zero" in page) == (not told_apart)
 
 
 @pytest.fixture
@@ -101,7 +111,7 @@ def test_scores_of_both_dtypes_are_compared_in_pairs(results) -> None:
         ]
     ]
     results("bf16-vs-float32", *rows, rows[0] | {"seed": 2})  # a seed that has only one of them does not count
-    line = "| lenet | 100 | 2 | accuracy | 0.5100 ± 0.0141 | 0.5250 ± 0.0212 | +0.0150 (-0.0485 to +0.0785) |"
+    line = "| lenet | 100 | 2 | accuracy | 0.5100 ± 0.0141 | 0.5250 ± 0.0212 | +0.0150 ± 0.0635 |"
     assert line in MAKER.dtypes()  # Student's t of one degree of freedom: 12.706 standard errors of 0.005
 
 
