@@ -87,16 +87,55 @@ def test_a_candidate_far_past_its_own_best_is_dropped() -> None:
     assert not table([[[1, 1, 1], [2, 0, 1.1]]]).is_beaten(0, 1)
 
 
+def test_a_candidate_on_its_way_back_from_a_rise_goes_on() -> None:
+    assert not table([[[1, 1, 1], [3, 3, 3.2], [2, 2, 2.2]]]).is_beaten(0, 2)
+
+
 def test_a_candidate_clearly_behind_the_leader_is_dropped_from_the_middle_on() -> None:
     two = table([[[1, 1.1, 1]] * 4, [[2, 2.1, 2.2]] * 4])
     assert [two.is_beaten(1, stop) for stop in range(4)] == [False, False, True, True]
     assert not any(two.is_beaten(0, stop) for stop in range(4))
 
 
+def falling(*levels: float) -> list[list[float]]:
+    """Losses `[S, 3]` around one level a stop."""
+    return [[level, level + 0.001, level] for level in levels]
+
+
+@pytest.mark.parametrize(
+    ("levels", "dropped"),
+    [
+        # The leader comes down to .3 at the middle stop, the fourth, falling by .1.
+        ((1.2, 0.8, 0.6, 0.5, 0.45, 0.42), False),  # as fast, though far above
+        ((1.2, 1.0, 0.9, 0.81, 0.75, 0.7), True),  # .09 a stop, two to go: .63 is far from .3
+        ((1.2, 1.0, 0.52, 0.44, 0.4, 0.36), False),  # .08 a stop, two to go: it may come down to .28
+        ((1.2, 1.0, 0.92, 0.9, 0.89, 0.88), True),  # .02 a stop: hopeless
+        ((1.2, 1.0, 0.9, 0.95, 0.96, 0.97), True),  # does not fall at all
+    ],
+)
+def test_a_candidate_that_can_catch_up_is_not_dropped(levels: tuple[float, ...], dropped: bool) -> None:
+    found = table([falling(1.0, 0.6, 0.4, 0.3, 0.25, 0.22), falling(*levels)])
+    found.losses[:, 4:] = np.nan  # what is yet to come is not known
+    assert found.is_beaten(1, 3) == dropped
+
+
+def test_the_reference_is_measured_wherever_another_candidate_is() -> None:
+    rising, fine = falling(1, 2, 3, 4), falling(1, 0.9, 0.8, 0.7)
+    assert table([rising, fine]).worth_going_on([0, 1], 1) == [0, 1]
+    assert table([rising, falling(1, 2, 3, 4)]).worth_going_on([0, 1], 1) == []
+    assert table([fine, rising]).worth_going_on([0, 1], 1) == [0]
+
+
 def test_a_late_candidate_is_compared_with_those_of_the_first_round() -> None:
     first, late = table([[[1, 1.1, 1]] * 4]), table([[[2, 2.1, 2.2]] * 4], [1.0])
     assert late.is_beaten(0, 3, rivals=first)
     assert not late.is_beaten(0, 3)
+    assert late.worth_going_on([0], 3, rivals=first) == []
+
+
+def test_measured_stops_are_counted_from_the_first_on() -> None:
+    nothing = [np.nan] * 3
+    assert table([[[1, 1, 1], [1, 1, 2], nothing]]).n_measured(0) == 2
 
 
 def test_candidates_are_joined_in_ascending_order_of_beta() -> None:

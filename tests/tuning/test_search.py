@@ -21,10 +21,11 @@ from nu_ensembles.methods import Nu, Standard
 from nu_ensembles.problem import Problem, prepare
 from nu_ensembles.tuning import record, recorded_search
 from nu_ensembles.tuning import search as search_function
+from nu_ensembles.tuning.choice import SearchResult
 from nu_ensembles.tuning.folds import Fold, stratified_folds
 from nu_ensembles.tuning.pool import LanePool
 from nu_ensembles.tuning.scores import OutOfFold
-from nu_ensembles.tuning.search import SearchResult, SearchSettings, _beyond_the_edge, _Trial, choose
+from nu_ensembles.tuning.search import SearchSettings, _beyond_the_edge, _Trial
 
 NETWORK = models.mlp(3, hidden=(8,))
 SETTINGS = Settings(batch_size=8, learning_rate=0.01)
@@ -49,31 +50,6 @@ def table(losses: Any, betas: list[float]) -> OutOfFold:
         np.zeros(n, int),
         [],
     )
-
-
-# Against the best (beta = .1: 0, 0, 0, 0) the others are .02 ± .004, .01 ± .009 and .0045 ± .010 worse.
-PAIRED = [[[0.03, 0.02, 0.01, 0.02]], [[0.03, 0.0, 0.02, -0.01]], [[0.025, -0.022, 0.015, 0.0]], [[0.0] * 4]]
-BETAS = [0.0, 1e-3, 1e-2, 0.1]
-
-
-@pytest.mark.parametrize(("tolerance", "beta"), [(0.0, 0.1), (0.5, 1e-2), (1.1, 1e-3), (5.0, 0.0)])
-def test_the_smallest_beta_within_so_many_standard_errors_of_the_best_is_taken(tolerance: float, beta: float) -> None:
-    chosen = choose(table(PAIRED, BETAS), tolerance)
-    assert chosen.beta == beta
-    assert chosen.best == (3, 0)
-
-
-def test_every_candidate_stands_for_its_best_stop() -> None:
-    losses = [[[0.9, 0.9], [0.5, 0.7], [0.8, 0.8]], [[0.4, 0.4], [0.6, 0.6], [0.7, 0.7]]]
-    found = choose(table(losses, [0.0, 0.1]), 0.0)
-    assert (found.beta, found.n_steps, found.standard_steps) == (0.1, 10, 20)
-    found = choose(table(losses, [0.0, 0.1]), 3.0)
-    assert (found.beta, found.n_steps) == (0.0, 20)
-
-
-def test_what_was_not_measured_is_never_chosen() -> None:
-    losses = [[[0.5, 0.7], [np.nan, np.nan]], [[0.4, 0.4], [0.3, 0.3]]]
-    assert choose(table(losses, [0.0, 0.1]), 0.0).chosen == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +88,7 @@ def test_the_grid_is_extended_until_the_best_value_is_inside(monkeypatch: pytest
     found = search_function(nothing, nothing, Nu, nothing, SETTINGS, 40, 0, how=SearchSettings(betas=(0.03, 0.0, 0.01)))
     assert asked == [[0.0, 0.01, 0.03], [0.1], [0.3], [1.0]]
     assert found.betas.tolist() == [0.0, 0.01, 0.03, 0.1, 0.3, 1.0]
-    assert found.beta == 0.3
+    assert found.best == (4, 0)
 
 
 def test_stops_are_log_spaced_up_to_the_last_step() -> None:
@@ -205,9 +181,16 @@ def test_all_candidates_are_one_compiled_program(found: SearchResult, problem: P
 def test_a_dropped_candidate_is_not_measured_any_more(
     problem: Problem, folds: list[Fold], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(OutOfFold, "is_beaten", lambda self, candidate, stop, rivals: candidate == 1 and stop == 1)
+    monkeypatch.setattr(OutOfFold, "is_beaten", lambda self, candidate, stop, rivals: stop == 1)
     nll = search(problem, folds).nll
     assert np.isnan(nll).tolist() == [[False] * 3, [False, False, True]]
+
+
+def test_a_late_candidate_goes_no_further_than_the_reference_did(problem: Problem, folds: list[Fold]) -> None:
+    trial = _Trial(problem, NETWORK, Nu, folds, SETTINGS, HOW.stops(24), 0, 2, None)
+    first = trial.run([0.0, 0.1], 0)
+    first.losses[:, -1] = np.nan
+    assert np.isnan(trial.run([0.2], 0, rivals=first).mean_nll()).tolist() == [[False, False, True]]
 
 
 def test_a_validation_set_takes_the_place_of_the_folds(problem: Problem, blobs) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from nu_ensembles.metrics.temperature import fit_temperature
 from nu_ensembles.tuning import as_table, nu_gain, temperature_gain, temperature_of, verdict
+from nu_ensembles.tuning.choice import SearchResult, choose
 from nu_ensembles.tuning.scores import OutOfFold
-from nu_ensembles.tuning.search import SearchResult, choose
 
 
 def result(losses: np.ndarray, betas: list[float], tolerance: float = 0.5) -> SearchResult:
@@ -39,25 +39,24 @@ BETTER = np.array([[0.9, 0.8, 1.0, 0.9], [0.4, 0.5, 0.3, 0.42], [0.6, 0.8, 0.9, 
 
 def test_a_beta_that_gains_is_reported_with_its_gain_and_interval() -> None:
     found = result(np.stack([STANDARD, BETTER]), [0.0, 0.003])
-    # Differences -.1, -.1, -.1, -.08 of a mean loss of .5: -19 %, give or take 1.96 · .005 / .5 = 2 %.
+    # Differences -.1, -.1, -.1, -.08 of a mean loss of .5: -19 %, give or take t(3) = 3.18 times .005 / .5.
     gain = nu_gain(found)
     assert gain.relative == pytest.approx(-0.19)
-    assert gain.half_width == pytest.approx(1.96 * 0.005 / 0.5)
+    assert gain.half_width == pytest.approx(3.1824 * 0.005 / 0.5, rel=1e-4)
     sentence = verdict(found)
     assert sentence.startswith(
-        "β = 0.003, 20 steps: out-of-fold NLL 19.0 % ± 2.0 lower than an early-stopped standard ensemble"
+        "β = 0.003, 20 steps: out-of-fold NLL 19.0 % ± 3.2 lower than an early-stopped standard ensemble (95 %"
     )
-    assert "temperature scaling alone gives" in sentence
+    assert "temperature scaling alone (temperature=True) gives" in sentence
     assert "max_iter" not in sentence
 
 
 def test_a_beta_of_zero_says_that_this_is_a_standard_ensemble() -> None:
     sentence = verdict(result(np.stack([STANDARD, STANDARD + 0.01]), [0.0, 0.003]))
     assert sentence.startswith(
-        "β = 0, 20 steps: no β did clearly better out of fold than an early-stopped standard ensemble, so this is one; "
-        "temperature scaling alone gives"
+        "β = 0, 20 steps: no β has a clear gain out of fold over an early-stopped standard ensemble, so this is one; "
+        "temperature scaling alone (temperature=True) gives"
     )
-    assert sentence.endswith("NLL.")
 
 
 def test_a_loss_that_was_still_falling_asks_for_a_longer_training() -> None:
@@ -65,10 +64,19 @@ def test_a_loss_that_was_still_falling_asks_for_a_longer_training() -> None:
     assert sentence.endswith("The loss was still falling at the last step: raise max_iter.")
 
 
-def test_a_higher_loss_is_called_higher() -> None:
-    chosen_worse = result(np.stack([BETTER, STANDARD]), [0.0, 0.003])
-    worse = SearchResult(**{**vars(chosen_worse), "chosen": (1, 1)})
-    assert "higher than an early-stopped standard ensemble" in verdict(worse)
+def test_a_last_step_that_is_no_clear_gain_asks_for_nothing() -> None:
+    level = STANDARD[1]
+    assert "max_iter" not in verdict(result(np.stack([[level + 0.4, level, level - [0.1, -0.1, 0.1, -0.09]]]), [0.0]))
+
+
+def test_temperature_is_praised_only_where_its_interval_excludes_zero() -> None:
+    # Of rows that are certain every fourth is wrong: with 40 of them a temperature clearly helps, with 4 who knows.
+    sure = np.where(np.arange(40) % 4 == 0, 4.0, 0.02)
+    clear = result(sure[None, None], [0.0])
+    assert temperature_gain(clear).is_clear
+    assert verdict(clear).endswith(f"gives {temperature_gain(clear).in_words()} NLL.")
+    assert "% ±" in verdict(clear)
+    assert verdict(result(sure[None, None, :4], [0.0])).endswith("gives no clear gain.")
 
 
 def test_a_reference_without_any_loss_is_no_division_by_zero() -> None:
@@ -91,11 +99,12 @@ def test_the_temperature_of_a_fold_is_fitted_on_the_other_folds() -> None:
 def test_a_validation_set_is_named_and_parted_in_two_for_the_temperature() -> None:
     folds = result(np.stack([STANDARD, BETTER]), [0.0, 0.003])
     one_set = dataclasses.replace(folds.out_of_fold, fold_of=np.zeros(4, int))
-    found = SearchResult(**{**vars(folds), "out_of_fold": one_set})
+    found = dataclasses.replace(folds, out_of_fold=one_set)
     assert temperature_gain(found) == temperature_gain(folds)  # whose folds are every other row
+    assert nu_gain(found) == nu_gain(folds)
     assert "20 steps: validation NLL 19.0 %" in verdict(found)
-    zero = SearchResult(**{**vars(found), "chosen": (0, 1)})
-    assert "no β did clearly better on the validation rows than" in verdict(zero)
+    zero = dataclasses.replace(found, chosen=(0, 1))
+    assert "no β has a clear gain on the validation rows over" in verdict(zero)
 
 
 def test_the_temperature_that_is_offered_is_fitted_on_all_rows_with_the_prior() -> None:

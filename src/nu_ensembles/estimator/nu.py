@@ -19,9 +19,9 @@ class NuEnsembleClassifier(EnsembleClassifier):
     """A nu-ensemble that chooses beta and the length of training by itself.
 
     With `beta="auto"` every beta is tried together with the training length, out of fold; the smallest beta within
-    `tolerance` paired standard errors of the best is taken, and the ensemble is trained anew on all labels. beta = 0
-    is a standard ensemble: `verdict_` says so when nothing did better. With a number, beta is taken as given and the
-    training lasts `max_iter` passes, unless `early_stopping`.
+    `tolerance` paired standard errors of the best is taken if its gain over beta = 0 is clear, and the ensemble is
+    trained anew on all labels. beta = 0 is a standard ensemble: `verdict_` says so when nothing is clearly better. With
+    a number, beta is taken as given and the training lasts `max_iter` passes, unless `early_stopping`.
 
     Args:
       n_members: how many networks (K).

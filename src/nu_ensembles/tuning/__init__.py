@@ -1,9 +1,10 @@
 """Choosing beta and the length of training on validation data."""
 
+from nu_ensembles.tuning.choice import SearchResult, choose
 from nu_ensembles.tuning.folds import Fold, stratified_folds
 from nu_ensembles.tuning.procedures import search_procedure
 from nu_ensembles.tuning.record import recorded_search
-from nu_ensembles.tuning.search import SearchResult, SearchSettings, choose, search
+from nu_ensembles.tuning.search import SearchSettings, search
 from nu_ensembles.tuning.verdict import as_table, nu_gain, temperature_gain, temperature_of, verdict
 
 __all__ = [

@@ -20,10 +20,11 @@ from nu_ensembles.problem import Problem
 from nu_ensembles.runs import RunFolder
 from nu_ensembles.stages import predict_members
 from nu_ensembles.trainer import fit_members
+from nu_ensembles.tuning.choice import SearchResult, choose
 from nu_ensembles.tuning.fold_by_fold import fold_by_fold
 from nu_ensembles.tuning.folds import Fold, first_deal
 from nu_ensembles.tuning.record import search_fingerprint
-from nu_ensembles.tuning.search import SearchResult, SearchSettings
+from nu_ensembles.tuning.search import SearchSettings
 
 
 def search_procedure(
@@ -66,7 +67,4 @@ def search_procedure(
                 found.append(run.remembered(name, fingerprint, lambda s=steps, n=name: mean_probability(s, n)))
         return np.stack(found)
 
-    found = fold_by_fold(problem, first_deal(folds), stops, predict, validation=validation)
-    nll = found.mean_nll()
-    best = 0, int(np.argmin(nll[0]))
-    return SearchResult(found.betas, stops, nll, best, best, found)
+    return choose(fold_by_fold(problem, first_deal(folds), stops, predict, validation=validation), how.tolerance)

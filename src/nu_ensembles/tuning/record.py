@@ -20,12 +20,13 @@ from nu_ensembles.errors import InputError
 from nu_ensembles.methods import Method
 from nu_ensembles.models import Model
 from nu_ensembles.problem import Problem
+from nu_ensembles.tuning.choice import SearchResult
 from nu_ensembles.tuning.folds import Fold
 from nu_ensembles.tuning.scores import OutOfFold
-from nu_ensembles.tuning.search import SearchResult, SearchSettings, search
+from nu_ensembles.tuning.search import SearchSettings, search
 
 INDEX, ARRAYS = "search.json", "search.safetensors"
-_OUT_OF_FOLD = ("losses", "probabilities", "rows", "codes", "weight", "fold_of")
+_OUT_OF_FOLD = ("betas", "steps", "losses", "probabilities", "rows", "codes", "weight", "fold_of")
 
 
 def recorded_search(
@@ -74,8 +75,7 @@ def recorded_search(
 
 
 def _write(folder: Path, fingerprint: str, result: SearchResult) -> None:
-    arrays = {name: getattr(result, name) for name in ("betas", "steps", "nll")}
-    arrays |= {name: getattr(result.out_of_fold, name) for name in _OUT_OF_FOLD}
+    arrays = {name: getattr(result.out_of_fold, name) for name in _OUT_OF_FOLD}
     checksum = storage.save_arrays(folder / ARRAYS, arrays)
     # The index comes last: a kill before it leaves no search, a kill after it a whole one.
     storage.write_sealed_json(
@@ -86,6 +86,7 @@ def _write(folder: Path, fingerprint: str, result: SearchResult) -> None:
             "n_steps": result.n_steps,
             "chosen": result.chosen,
             "best": result.best,
+            "tolerance": result.tolerance,
             "sha256": checksum,
         },
     )
@@ -99,9 +100,8 @@ def _read(folder: Path, fingerprint: str, folds: Sequence[Fold]) -> SearchResult
             "in another folder."
         )
     arrays = storage.load_arrays(folder / ARRAYS, entry["sha256"])
-    betas, steps, nll = (arrays.pop(name) for name in ("betas", "steps", "nll"))
     chosen, best = tuple(entry["chosen"]), tuple(entry["best"])
-    return SearchResult(betas, steps, nll, chosen, best, OutOfFold(betas, steps, **arrays, folds=folds))
+    return SearchResult(OutOfFold(**arrays, folds=folds), chosen, best, entry["tolerance"])
 
 
 def search_fingerprint(

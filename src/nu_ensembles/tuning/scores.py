@@ -9,8 +9,9 @@ import numpy as np
 
 from nu_ensembles.tuning.folds import Fold
 
-# A candidate is dropped when its loss is so many paired standard errors above its own best (it overfits: later
-# steps will not be chosen), or above the best of all from the middle of the run on.
+# A candidate is dropped when its loss is so many paired standard errors above its own best and still rises (it
+# overfits: later steps will not be chosen), or from the middle of the run on so many above the best of all, if it
+# falls so slowly that it cannot catch up.
 PAST_ITS_BEST = 2.0
 BEATEN = 3.0
 
@@ -106,18 +107,51 @@ class OutOfFold:
         nll = self.mean_nll()
         return self.losses[np.unravel_index(np.nanargmin(nll), nll.shape)]
 
+    def n_measured(self, candidate: int) -> int:
+        """At how many stops, from the first on, a candidate was measured."""
+        return int(np.isfinite(self.mean_nll()[candidate]).sum())
+
+    def worth_going_on(self, candidates: Sequence[int], stop: int, rivals: OutOfFold | None = None) -> list[int]:
+        """Those of the candidates, all measured at a stop, that are trained further.
+
+        The first candidate is the reference. It stays while any other does, however it looks: what is compared with
+        it has been measured at the same steps.
+        """
+        others = [c for c in candidates if (c != 0 or rivals is not None) and not self.is_beaten(c, stop, rivals)]
+        if 0 in candidates and rivals is None and (others or not self._is_past_its_best(0, stop)):
+            return [0, *others]
+        return others
+
     def is_beaten(self, candidate: int, stop: int, rivals: OutOfFold | None = None) -> bool:
         """Whether going on with a candidate after a stop is pointless."""
-        own = self.mean_nll()[candidate]
-        at_best = self.losses[candidate, np.nanargmin(own)]
-        above, error = paired_difference(self.losses[candidate, stop], at_best, self.weight)
-        if above > PAST_ITS_BEST * error:
+        if self._is_past_its_best(candidate, stop):
             return True
         if stop < len(self.steps) // 2:
             return False
+        at_best = self.losses[candidate, np.nanargmin(self.mean_nll()[candidate])]
         leader = min((each for each in (self, rivals) if each is not None), key=lambda o: np.nanmin(o.mean_nll()))
         above, error = paired_difference(at_best, leader.best_losses(), self.weight)
-        return above > BEATEN * error
+        if above <= BEATEN * error:
+            return False
+        fall, leaders_fall = (
+            self._fall(candidate, stop),
+            leader._fall(leader.betas.tolist().index(leader.best_beta), stop),
+        )
+        if fall > 0 and fall >= leaders_fall:
+            return False
+        # Losses fall ever more slowly along log-spaced stops: this is the lowest that it can get.
+        return above - BEATEN * error > fall * (len(self.steps) - 1 - stop)
+
+    def _is_past_its_best(self, candidate: int, stop: int) -> bool:
+        """Whether a candidate's loss is clearly above what it was, and not on its way back."""
+        at_best = self.losses[candidate, np.nanargmin(self.mean_nll()[candidate])]
+        above, error = paired_difference(self.losses[candidate, stop], at_best, self.weight)
+        return above > PAST_ITS_BEST * error and self._fall(candidate, stop) <= 0
+
+    def _fall(self, candidate: int, stop: int) -> float:
+        """By how much a candidate's NLL fell since the stop before; 0 if it was not measured at both."""
+        nll = self.mean_nll()[candidate]
+        return float(np.nan_to_num(nll[stop - 1] - nll[stop])) if stop else 0.0
 
     def joined(self, other: OutOfFold) -> OutOfFold:
         """Both sets of candidates, in ascending order of beta."""

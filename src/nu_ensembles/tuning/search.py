@@ -2,8 +2,8 @@
 
 Overconfidence grows with training, and so does what beta does about it: neither can be chosen without the other.
 Every candidate is one trajectory per fold, scored at log-spaced steps; all share initialisations, batches and
-random labels, so differences are paired. The choice is the smallest beta within one paired standard error of the
-best: never meaningfully worse than a standard ensemble that was itself stopped at the right time.
+random labels, so differences are paired. `choice.py` has the rule: never meaningfully worse than a standard ensemble
+that was itself stopped at the right time.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from nu_ensembles.labels import random_key
 from nu_ensembles.methods import Method
 from nu_ensembles.models import Model
 from nu_ensembles.problem import Problem
+from nu_ensembles.tuning.choice import SearchResult, choose
 from nu_ensembles.tuning.fold_by_fold import along_a_training, fold_by_fold
 from nu_ensembles.tuning.folds import Fold, with_validation
 from nu_ensembles.tuning.pool import LanePool
-from nu_ensembles.tuning.scores import OutOfFold, paired_difference
+from nu_ensembles.tuning.scores import OutOfFold
 
 # Where the grid goes on when its best value sits on the edge.
 LARGER = (0.1, 0.3, 1.0)
@@ -46,7 +47,7 @@ class SearchSettings:
       betas: candidates; with 0 among them the standard ensemble is the reference.
       n_members: lanes per fold, whose mean probability is scored; of a method whose members meet, give all members.
       n_stops: at how many log-spaced steps a trajectory is scored.
-      tolerance: the smallest beta within so many paired standard errors of the best is taken.
+      tolerance: the smallest beta within so many paired standard errors of the best is taken, if its gain is clear.
       extend: whether the grid goes on when the best beta is its largest or smallest.
     """
 
@@ -67,36 +68,6 @@ class SearchSettings:
             return np.array([max_steps])
         first = max(1, min(max_steps // 64, EARLIEST_STOP))
         return np.unique(np.geomspace(first, max_steps, self.n_stops).round().astype(int))
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class SearchResult:
-    """What was tried, what came out, what was chosen.
-
-    betas: `[P]`, ascending; steps: int `[S]`.
-    nll: mean out-of-fold NLL `[P, S]`, nan where a candidate had been dropped.
-    out_of_fold: per-sample losses and probabilities at each candidate's best step.
-    """
-
-    betas: np.ndarray
-    steps: np.ndarray
-    nll: np.ndarray
-    chosen: tuple[int, int]
-    best: tuple[int, int]
-    out_of_fold: OutOfFold
-
-    @property
-    def beta(self) -> float:
-        return float(self.betas[self.chosen[0]])
-
-    @property
-    def n_steps(self) -> int:
-        return int(self.steps[self.chosen[1]])
-
-    @property
-    def standard_steps(self) -> int:
-        """Where the candidate of the smallest beta (the standard ensemble, if 0 was tried) is best: early stopping."""
-        return int(self.steps[np.nanargmin(self.nll[0])])
 
 
 def search(
@@ -146,21 +117,6 @@ def _beyond_the_edge(best: float, betas: list[float]) -> float | None:
     return None
 
 
-def choose(found: OutOfFold, tolerance: float) -> SearchResult:
-    """The smallest beta within `tolerance` paired standard errors of the best, each at its own best step."""
-    nll = found.mean_nll()
-    best = np.unravel_index(np.nanargmin(nll), nll.shape)
-    at_best = found.losses[best]
-    for candidate in range(len(found.betas)):
-        stop = int(np.nanargmin(nll[candidate]))
-        difference, error = paired_difference(found.losses[candidate, stop], at_best, found.weight)
-        if difference <= tolerance * error:
-            break
-    else:
-        raise AssertionError("the best candidate is always within reach of itself")
-    return SearchResult(found.betas, found.steps, nll, (candidate, stop), (int(best[0]), int(best[1])), found)
-
-
 class _Trial:
     """Lanes and data of a search, set up once, for any list of betas."""
 
@@ -197,7 +153,11 @@ class _Trial:
         self.held_out = np.repeat(_table([fold.held_out for fold in folds]), n_members, axis=0)
 
     def run(self, betas: list[float], verbose: int, rivals: OutOfFold | None = None) -> OutOfFold:
-        """Trajectories of all betas, scored at every stop; a candidate that is clearly past its best is dropped."""
+        """Trajectories of all betas, scored at every stop; candidates that promise nothing are dropped.
+
+        The smallest beta of the first round is what all others are compared with: it is measured wherever one of them
+        is. A later round (`rivals` are the first one's) goes no further than it did.
+        """
         per_candidate = len(self.folds) * self.n_members
         pool = LanePool(
             self.program,
@@ -209,15 +169,16 @@ class _Trial:
         )
         found = OutOfFold.empty(np.array(betas), self.stops, self.codes, self.weight, self.folds, self.n_classes)
         remaining = list(range(len(betas)))
-        total = int(self.stops[-1]) * per_candidate * len(betas)
+        stops = self.stops if rivals is None else self.stops[: rivals.n_measured(0)]
+        total = int(stops[-1]) * per_candidate * len(betas)
         with progress_bar(f"choosing beta and steps ({len(betas)} candidates)", total, 0, verbose) as bar:
-            for stop, step in enumerate(self.stops):
+            for stop, step in enumerate(stops):
                 pool.advance(int(step), bar.advance)
                 for candidate in remaining:
                     lanes = candidate * per_candidate + np.arange(per_candidate)
                     members = pool.probabilities(lanes).reshape(len(self.folds), self.n_members, -1, self.n_classes)
                     found.add(candidate, stop, members.mean(axis=1))
-                remaining = [c for c in remaining if not found.is_beaten(c, stop, rivals)]
+                remaining = found.worth_going_on(remaining, stop, rivals)
                 if not remaining:
                     break
                 lanes = np.concatenate([c * per_candidate + np.arange(per_candidate) for c in remaining])

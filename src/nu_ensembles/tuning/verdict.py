@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 
 from nu_ensembles.metrics.temperature import fit_temperature, scale_temperature
+from nu_ensembles.tuning.choice import Gain, SearchResult, gain_of_the_rule, parts_of
 from nu_ensembles.tuning.scores import OutOfFold, paired_difference
-from nu_ensembles.tuning.search import SearchResult
 
 # Added to the summed NLL as PRIOR * (log T)²: with few labels the temperature would follow the noise.
 PRIOR = 30.0
-# Half the width of a 95 % interval in standard errors.
-NORMAL_95 = 1.96
-
-
-@dataclasses.dataclass(frozen=True)
-class Gain:
-    """A relative change of NLL against an early-stopped standard ensemble, out of fold: -0.06 is 6 % lower.
-
-    half_width: of its 95 % interval.
-    """
-
-    relative: float
-    half_width: float
-
-    def in_words(self) -> str:
-        percent, around = 100 * abs(self.relative), 100 * self.half_width
-        return f"{percent:.1f} % ± {around:.1f} {'lower' if self.relative < 0 else 'higher'}"
+# In paired standard errors.
+CLEARLY = 2.0
 
 
 def temperature_of(found: OutOfFold, candidate: int) -> float:
@@ -46,46 +30,51 @@ def temperature_gain(result: SearchResult) -> Gain:
     found = result.out_of_fold
     probabilities, labels = found.probabilities[0], found.codes
     before, after = np.empty(len(labels)), np.empty(len(labels))
-    fold_of = np.arange(len(labels)) % 2 if _validated(result) else found.fold_of
-    for fold in np.unique(fold_of):
-        here = fold_of == fold
+    part_of = parts_of(found)
+    for part in np.unique(part_of):
+        here = part_of == part
         others = ~here if (~here).any() else here  # a single row has no others
         temperature = fit_temperature(probabilities[others], labels[others], PRIOR)
         own = np.arange(int(here.sum())), labels[here]
         before[here] = -np.log(np.maximum(probabilities[here][own], 1e-38))
         after[here] = -np.log(np.maximum(scale_temperature(probabilities[here], temperature)[own], 1e-38))
-    return _gain(after, before, found.weight)
-
-
-def _validated(result: SearchResult) -> bool:
-    """Whether a validation set took the place of the folds."""
-    return len(np.unique(result.out_of_fold.fold_of)) == 1
+    return Gain.of(after, before, found.weight)
 
 
 def nu_gain(result: SearchResult) -> Gain:
-    """What the choice gains over the early-stopped standard ensemble."""
-    found = result.out_of_fold
-    standard = found.losses[0, np.nanargmin(result.nll[0])]
-    return _gain(found.losses[result.chosen], standard, found.weight)
+    """What the choice gains over the early-stopped standard ensemble, on rows that had no part in it."""
+    return gain_of_the_rule(result.out_of_fold, result.tolerance)
 
 
 def verdict(result: SearchResult) -> str:
-    """The one sentence that a user should read."""
-    scaled = temperature_gain(result).in_words()
-    where, whose = ("on the validation rows", "validation") if _validated(result) else ("out of fold", "out-of-fold")
+    """The one sentence that a user should read. It claims a gain only where the gain's interval excludes zero."""
+    validated = len(np.unique(result.out_of_fold.fold_of)) == 1
+    where, whose = ("on the validation rows", "validation") if validated else ("out of fold", "out-of-fold")
     if result.beta == 0:
         sentence = (
-            f"β = 0, {result.n_steps} steps: no β did clearly better {where} than an early-stopped standard "
-            f"ensemble, so this is one; temperature scaling alone gives {scaled} NLL."
+            f"β = 0, {result.n_steps} steps: no β has a clear gain {where} over an early-stopped standard ensemble, so "
+            "this is one"
         )
     else:
         sentence = (
             f"β = {result.beta:g}, {result.n_steps} steps: {whose} NLL {nu_gain(result).in_words()} than an "
-            f"early-stopped standard ensemble (95 % interval); temperature scaling alone gives {scaled}."
+            "early-stopped standard ensemble (95 % interval)"
         )
-    if result.chosen[1] == len(result.steps) - 1:
+    scaled = temperature_gain(result)
+    change = f"{scaled.in_words()} NLL" if scaled.is_clear else "no clear gain"
+    sentence += f"; temperature scaling alone (temperature=True) gives {change}."
+    if _still_falling(result):
         sentence += " The loss was still falling at the last step: raise max_iter."
     return sentence
+
+
+def _still_falling(result: SearchResult) -> bool:
+    """Whether the choice is the last step and clearly better than the stop before it."""
+    found, (candidate, stop) = result.out_of_fold, result.chosen
+    if stop == 0 or stop < len(result.steps) - 1:
+        return False
+    fall, error = paired_difference(found.losses[candidate, stop - 1], found.losses[candidate, stop], found.weight)
+    return fall > CLEARLY * error
 
 
 def as_table(result: SearchResult) -> dict[str, Any]:
@@ -106,10 +95,3 @@ def as_table(result: SearchResult) -> dict[str, Any]:
             for name, value in zip(columns, (*row, (candidate, stop) == result.chosen), strict=True):
                 columns[name].append(value)
     return {name: np.asarray(values) for name, values in columns.items()}
-
-
-def _gain(losses: np.ndarray, reference: np.ndarray, weight: np.ndarray) -> Gain:
-    difference, error = paired_difference(losses, reference, weight)
-    # A reference that is certain and right everywhere has no loss to be compared with.
-    level = max(float(np.sum(reference * weight) / weight.sum()), np.finfo(np.float64).tiny)
-    return Gain(difference / level, NORMAL_95 * error / level)
