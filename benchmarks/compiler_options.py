@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nu_ensembles.engine.compilation import ENGINE_RULES
+from nu_ensembles.engine.fast.compilation import ENGINE_RULES
 from step_time import USUAL, in_fresh_processes
 
 CONVOLUTIONS = "--xla_gpu_enable_command_buffer=+CONVOLUTION"

@@ -19,7 +19,7 @@ from scipy import stats
 from nu_ensembles.corruptions import NAMES, corrupt
 from nu_ensembles.corruptions.suite import CORRUPTIONS
 from nu_ensembles.datasets import load_cifar10
-from nu_ensembles.runs import environment
+from nu_ensembles.training.run_folder import environment
 
 PUBLISHED = Path(__file__).parents[1] / "tests" / "golden" / "corruptions" / "published.json"
 N_IMAGES = 512

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import ndimage
 
 from nu_ensembles.corruptions import COMMON_NAMES, NAMES, corrupt, corrupt_all
-from nu_ensembles.runs import environment
+from nu_ensembles.training.run_folder import environment
 
 
 def smooth_images(n_images: int) -> np.ndarray:

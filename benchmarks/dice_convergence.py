@@ -28,15 +28,15 @@ from jax import Array
 
 import nu_ensembles as nu
 from nu_ensembles.engine.assembly import Settings, member_lanes, on_device
-from nu_ensembles.engine.compilation import use_persistent_cache
+from nu_ensembles.engine.fast.compilation import use_persistent_cache
 from nu_ensembles.engine.plans import choose_plan
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.engine.run import Run
-from nu_ensembles.labels import random_key
+from nu_ensembles.methods.labels import random_key
 from nu_ensembles.methods import Batch, Dice, dice, method
 from nu_ensembles.methods.losses import cross_entropy
 from nu_ensembles.models import Model
-from nu_ensembles.runs import environment
+from nu_ensembles.training.run_folder import environment
 
 DEFAULT = Dice().alpha
 ALPHAS = (0.0, 1e-9, DEFAULT, 10 * DEFAULT)

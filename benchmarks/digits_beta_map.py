@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import nu_ensembles as nu
-from nu_ensembles.runs import environment
+from nu_ensembles.training.run_folder import environment
 
 BETAS = (0.0, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 RATES = (1e-3, 3e-3)

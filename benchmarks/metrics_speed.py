@@ -26,7 +26,7 @@ import numpy as np
 from sklearn.metrics import brier_score_loss, log_loss, mutual_info_score
 
 from nu_ensembles import metrics
-from nu_ensembles.runs import environment
+from nu_ensembles.training.run_folder import environment
 
 
 def predictions(n_members: int, n_samples: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from nu_ensembles.runs import environment
+from nu_ensembles.training.run_folder import environment
 from nu_ensembles.studies.provenance import code_fingerprint
 
 

@@ -45,7 +45,7 @@ def measure(label: str, n_members: int, steps: int, methods: list[str], left_out
     from nu_ensembles.engine import run
     from nu_ensembles.engine.assembly import Settings
     from nu_ensembles.engine.augmentation import FlipAndCrop
-    from nu_ensembles.engine.rehearsal import Rehearsal
+    from nu_ensembles.diagnostics.rehearsal import Rehearsal
 
     if "fewer trials" in left_out:
         run.knows_options = lambda *_: False

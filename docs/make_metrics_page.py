@@ -21,7 +21,7 @@ import nu_ensembles as nu
 from nu_ensembles.metrics.bootstrap import resampled
 from nu_ensembles.metrics.evaluation import ensemble_statistics
 from nu_ensembles.report import figures
-from nu_ensembles.runs import environment
+from nu_ensembles.training.run_folder import environment
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "metric-traps.json"

@@ -22,9 +22,9 @@ from matplotlib.figure import Figure
 import nu_ensembles as nu
 from nu_ensembles import theory
 from nu_ensembles.engine.assembly import label_key
-from nu_ensembles.labels import random_key
+from nu_ensembles.methods.labels import random_key
 from nu_ensembles.report.figures import ACCENT, HIGHLIGHTS, PALE
-from nu_ensembles.runs import environment
+from nu_ensembles.training.run_folder import environment
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "bound-digits.json"

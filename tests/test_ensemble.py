@@ -19,7 +19,7 @@ from nu_ensembles import models, storage
 from nu_ensembles.ensemble import MANIFEST, WEIGHTS
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.models import Model
-from nu_ensembles.preprocessing import Standardisation
+from nu_ensembles.problem.preprocessing import Standardisation
 
 NETWORK = models.mlp(3, hidden=(8,))
 CLASSES = np.array(["cat", "dog", "eel"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.inputs import check_labels, check_positive, check_rows, check_weights, check_whole
+from nu_ensembles.problem.inputs import check_labels, check_positive, check_rows, check_weights, check_whole
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import nu_ensembles as nu
 from nu_ensembles.errors import InputError
-from nu_ensembles.labels import random_key
+from nu_ensembles.methods.labels import random_key
 
 PUBLISHED = Path(__file__).parent / "golden" / "losses" / "authors_random_labels.npz"
 

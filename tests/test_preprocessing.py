@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.preprocessing import Standardisation, check_kind, network_rows
+from nu_ensembles.problem.preprocessing import Standardisation, check_kind, network_rows
 
 
 def test_mean_and_variance_are_those_of_all_parts_together() -> None:

@@ -10,7 +10,7 @@ import yaml
 
 from nu_ensembles import storage
 from nu_ensembles.errors import DamagedFileError, InputError
-from nu_ensembles.runs import RunFolder, environment
+from nu_ensembles.training.run_folder import RunFolder, environment
 
 CONFIG = {"seed": 3, "hyper_parameters": {"beta": 0.01}}
 

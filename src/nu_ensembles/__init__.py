@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from nu_ensembles.ensemble import Ensemble
     from nu_ensembles.errors import DamagedFileError, IdleMembersWarning, InputError, NonFiniteLossError
     from nu_ensembles.estimator import EnsembleClassifier, NuEnsembleClassifier
-    from nu_ensembles.inputs import Unlabeled
-    from nu_ensembles.labels import random_labels
+    from nu_ensembles.methods.labels import random_labels
     from nu_ensembles.models import Model
+    from nu_ensembles.problem import Unlabeled
     from nu_ensembles.training import fit
 
 _HOME = {
@@ -30,9 +30,9 @@ _HOME = {
     "Model": "models",
     "NonFiniteLossError": "errors",
     "NuEnsembleClassifier": "estimator",
-    "Unlabeled": "inputs",
+    "Unlabeled": "problem",
     "fit": "training",
-    "random_labels": "labels",
+    "random_labels": "methods.labels",
 }
 _ROOMS = ("corruptions", "datasets", "methods", "metrics", "models", "report", "theory")
 

@@ -19,11 +19,10 @@ from nu_ensembles import storage
 from nu_ensembles._version import __version__
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.errors import DamagedFileError, InputError
-from nu_ensembles.inputs import check_rows, check_whole
 from nu_ensembles.metrics.temperature import scale_temperature
 from nu_ensembles.models import Model, from_spec, split_variables
-from nu_ensembles.models.inspect import stacked_shapes, uses_convolution, variable_shapes
-from nu_ensembles.preprocessing import Standardisation, check_kind, network_rows
+from nu_ensembles.models.inspect import stacked_shapes, variable_shapes
+from nu_ensembles.problem import Standardisation, check_kind, check_rows, check_whole, in_order, network_rows
 
 # Version 1 knows nothing of dropout masks; what has none is still written as such, for older versions to read.
 FORMAT = 2
@@ -44,6 +43,7 @@ class Ensemble:
       row_shape: shape of one input row.
       standardisation: applied to the inputs first, or None.
       pixels: whether it was trained on bytes, which become x/255; then it predicts bytes only.
+      columns: names of the input columns, by which data frames are matched; None where they had none.
       temperature: applied to the mean probability; 1 leaves it as it is.
       mask_keys: uint32 `[K, 2]`, the keys of the members' dropout masks, or None where each is a network of its own.
       training: how it was trained (method, seed, steps, …), plain values.
@@ -57,6 +57,7 @@ class Ensemble:
     row_shape: tuple[int, ...]
     standardisation: Standardisation | None = None
     pixels: bool = False
+    columns: tuple[str, ...] | None = None
     temperature: float = 1.0
     mask_keys: np.ndarray | None = None
     training: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -83,14 +84,14 @@ class Ensemble:
     def predict_members(self, x: Any, batch_size: int | None = None) -> np.ndarray:
         """Each member's class probabilities, float32 `[K, N, C]`."""
         nothing = np.zeros((self.n_members, 0, len(self.classes)), np.float32)
-        return np.concatenate([nothing, *(part for _, part in self._batches(_rows(x), batch_size))], axis=1)
+        return np.concatenate([nothing, *(part for _, part in self._batches(self._rows(x), batch_size))], axis=1)
 
     def predict_proba(self, x: Any, batch_size: int | None = None) -> np.ndarray:
         """The mean of the members' class probabilities (at the ensemble's temperature), float32 `[N, C]`.
 
         Goes through the rows in batches (of at most `batch_size`), so memory does not grow with members times rows.
         """
-        x = _rows(x)
+        x = self._rows(x)
         result = np.empty((len(x), len(self.classes)), np.float32)
         for rows, members in self._batches(x, batch_size):
             result[rows] = members.mean(axis=0, dtype=np.float64)
@@ -100,13 +101,15 @@ class Ensemble:
         """The most probable class of each row, `[N]`."""
         return self.classes[self.predict_proba(x, batch_size).argmax(axis=1)]
 
+    def _rows(self, x: Any) -> np.ndarray:
+        """An array with a length; what is wrong with it otherwise is found when its rows are checked."""
+        return np.atleast_1d(np.asarray(in_order(x, self.columns, "X")))
+
     def _batches(self, x: np.ndarray, batch_size: int | None) -> Iterator[tuple[slice, np.ndarray]]:
         check_rows(x[:0] if x.ndim > 1 else x, "X", self.row_shape, least_rows=0)
         if batch_size is not None:
             check_whole(batch_size, "batch_size")
         params, model_state = jax.device_put((self.params, self.model_state))
-        on_cpu = jax.default_backend() == "cpu"
-        one_by_one = on_cpu and uses_convolution(self.model, (1, *self.row_shape), "float32")
         for start in range(0, len(x), ROWS_PER_PASS):
             part = check_rows(x[start : start + ROWS_PER_PASS], "X", self.row_shape, first_row=start)
             if self.standardisation is None:
@@ -117,7 +120,6 @@ class Ensemble:
                 params,
                 model_state,
                 network_rows(part, self.standardisation),
-                lanes_at_once=1 if one_by_one else None,
                 rows_at_once=batch_size,
                 mask_keys=self.mask_keys,
             ):
@@ -144,6 +146,7 @@ class Ensemble:
                 "temperature": self.temperature,
                 "standardised": self.standardisation is not None,
                 "pixels": self.pixels,
+                "columns": None if self.columns is None else list(self.columns),
                 "training": self.training,
                 "history": self.history,
                 "weights": {"file": WEIGHTS, "sha256": checksum},
@@ -189,6 +192,7 @@ class Ensemble:
                 row_shape=row_shape,
                 standardisation=standardisation,
                 pixels=manifest["pixels"],
+                columns=None if manifest.get("columns") is None else tuple(manifest["columns"]),
                 temperature=manifest["temperature"],
                 mask_keys=arrays.get("mask_keys"),
                 training=manifest["training"],
@@ -229,11 +233,6 @@ class Ensemble:
             (other.params, other.model_state),
         )
         return dataclasses.replace(self, params=params, model_state=model_state, training=other.training)
-
-
-def _rows(x: Any) -> np.ndarray:
-    """An array with a length; what is wrong with it otherwise is found when its rows are checked."""
-    return np.atleast_1d(np.asarray(x))
 
 
 def _templates(model: Model, row_shape: tuple[int, ...], n_members: int, dtype: str) -> tuple[Any, Any]:

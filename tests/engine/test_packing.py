@@ -10,7 +10,7 @@ import pytest
 
 from nu_ensembles import models
 from nu_ensembles.engine import packing
-from nu_ensembles.engine.packing import pack, unpack
+from nu_ensembles.engine.fast.packing import pack, unpack
 from nu_ensembles.engine.run import Run
 from nu_ensembles.methods import Nu
 

@@ -61,7 +61,7 @@ def test_members_that_fit_the_same_thing_have_no_variance(labels):
 
 
 def test_random_labels_of_the_package_reach_proposition_1():
-    labels = pytest.importorskip("nu_ensembles.labels")
+    labels = pytest.importorskip("nu_ensembles.methods.labels")
     fitted = np.asarray(labels.random_labels(0, n_points=500, n_classes=6, n_members=6))
     members = np.eye(6)[fitted]
     truth = np.random.default_rng(0).integers(0, 6, 500)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nu_ensembles.problem import Problem, prepare
+from nu_ensembles.problem.problem import Problem, prepare
 from nu_ensembles.tuning.fold_by_fold import fold_by_fold
 from nu_ensembles.tuning.folds import Fold, first_deal, with_validation
 

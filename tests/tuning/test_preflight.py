@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.problem import prepare
+from nu_ensembles.problem.problem import prepare
 from nu_ensembles.tuning.advice import Estimate, Evidence, OutOfFoldFit, advise
 from nu_ensembles.tuning.preflight import _at_most, count_duplicates, preflight
 from nu_ensembles.tuning.two_sample import Shift, _auroc, two_sample_test

@@ -18,12 +18,12 @@ from nu_ensembles.engine.loops import many_steps
 from nu_ensembles.engine.run import Run
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.methods import Nu, Standard
-from nu_ensembles.problem import Problem, prepare
+from nu_ensembles.problem.problem import Problem, prepare
 from nu_ensembles.tuning import record, recorded_search
 from nu_ensembles.tuning import search as search_function
 from nu_ensembles.tuning.choice import SearchResult
 from nu_ensembles.tuning.folds import Fold, stratified_folds
-from nu_ensembles.tuning.pool import LanePool
+from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.tuning.scores import OutOfFold
 from nu_ensembles.tuning.search import SearchSettings, _beyond_the_edge, _Trial
 

@@ -16,7 +16,7 @@ import numpy as np
 from nu_ensembles.datasets import Table, read_table
 from nu_ensembles.datasets.table import NoRowsError
 from nu_ensembles.errors import InputError
-from nu_ensembles.inputs import check_labels
+from nu_ensembles.problem.inputs import check_labels
 
 if TYPE_CHECKING:
     from nu_ensembles.cli.options import DataOptions

@@ -11,7 +11,7 @@ from nu_ensembles.cli.options import TRAINING, Json
 from nu_ensembles.cli.output import show, table
 
 if TYPE_CHECKING:
-    from nu_ensembles.engine.diagnosis import Outlook
+    from nu_ensembles.diagnostics.machine import Outlook
 
 
 def doctor(*, members: Annotated[int, Parameter(group=TRAINING)] = 10, json: Json = False) -> None:
@@ -28,11 +28,11 @@ def doctor(*, members: Annotated[int, Parameter(group=TRAINING)] = 10, json: Jso
       members: Networks in the ensemble that is meant.
       json: Print one JSON object.
     """
-    from nu_ensembles.inputs import check_whole
+    from nu_ensembles.problem.inputs import check_whole
 
     check_whole(members, "members")
     from nu_ensembles.engine import diagnosis
-    from nu_ensembles.runs import environment
+    from nu_ensembles.training.run_folder import environment
 
     found = environment()
     facts = {

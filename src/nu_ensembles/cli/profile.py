@@ -11,8 +11,8 @@ from nu_ensembles.cli.options import METHOD, NETWORK, TRAINING, ImageSize, Json
 from nu_ensembles.cli.output import show, table
 
 if TYPE_CHECKING:
+    from nu_ensembles.diagnostics.profiling import StepProfile
     from nu_ensembles.engine.plans import Plan
-    from nu_ensembles.engine.profiling import StepProfile
 
 
 def profile(
@@ -56,7 +56,7 @@ def profile(
       json: Print one JSON object.
     """
     from nu_ensembles.errors import InputError
-    from nu_ensembles.inputs import check_whole
+    from nu_ensembles.problem.inputs import check_whole
 
     for value, name in ((members, "members"), (steps, "steps"), (features, "features")):
         if value is not None:
@@ -65,11 +65,11 @@ def profile(
         raise InputError("Rows are images or a table: give --image-size or --features, not both.")
     row_shape = (features,) if features is not None else (*(image_size or (32, 32)), channels)
     from nu_ensembles import methods, models
+    from nu_ensembles.diagnostics.profiling import profile_steps
+    from nu_ensembles.diagnostics.rehearsal import Rehearsal
     from nu_ensembles.engine.assembly import Settings
     from nu_ensembles.engine.augmentation import FlipAndCrop
-    from nu_ensembles.engine.profiling import profile_steps
-    from nu_ensembles.engine.rehearsal import Rehearsal
-    from nu_ensembles.runs import environment
+    from nu_ensembles.training.run_folder import environment
 
     way = methods.build(method)
     if isinstance(way, methods.Procedure):

@@ -1,130 +1,140 @@
-"""From plain arrays to what the engine trains on: padded data on the device, and lanes with their keys."""
+"""From rows and members to what the engine trains: a program, data on the device, and lanes with their keys.
+
+Everything that trains is assembled here: the members of one ensemble, the folds and candidates of a search, the
+ensembles of a study. Each is a `MemberSet`, and all sets of an assembly share one compiled program.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import numpy as np
-import optax
 from jax import Array
 
-from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.engine.batches import padded_size
-from nu_ensembles.engine.plans import check_plan
-from nu_ensembles.engine.program import Lanes, Program, TrainingData, stack_method
-from nu_ensembles.errors import InputError, unknown_name
-from nu_ensembles.inputs import check_positive, check_whole
-from nu_ensembles.methods import Method
+from nu_ensembles.engine.program import Lanes, Program, TrainingData
+from nu_ensembles.engine.settings import Settings
+from nu_ensembles.methods import Method, TrainingRows
 from nu_ensembles.models import Model
 
 # Folded into the seed for the random labels; members fold in their own number, which never gets this high.
 LABELS = np.uint32(0xFFFFFFFF)
-DTYPES = ("float32", "float64")
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """How lanes train, whatever the method.
+class MemberSet(NamedTuple):
+    """Members that share a seed, a method and their labelled rows.
 
-    Attributes:
-      batch_size: labelled rows a member sees in a step.
-      unlabeled_batch_size: unlabelled rows beside them; None for the same number.
-      learning_rate, weight_decay: of AdamW, constant.
-      augment: applied to labelled images; augment_unlabeled: to unlabelled ones too.
-      optimiser: an optax optimiser instead of AdamW, with its own rate and decay.
-      dtype: "float32", or "float64" under jax's x64 mode.
-      plan: "auto", "vectorised", "sequential" or "sharded".
-      deterministic: the same bits on every run on a GPU, too, where training is slower for it.
+    key: of the seed; a member's own key comes from it and the member's number alone.
+    members: their numbers.
+    rows: numbers of the labelled rows that they train on (a fold's training part); None for all.
+    labels_key: of the seed that the random labels are drawn from; None for `key`.
+    learning_rates, weight_decays: one for each member, instead of those of the settings.
     """
 
-    batch_size: int = 32
-    unlabeled_batch_size: int | None = None
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-4
-    augment: Augmentation | None = None
-    augment_unlabeled: bool = False
-    optimiser: optax.GradientTransformation | None = None
-    dtype: str = "float32"
-    plan: str = "auto"
-    deterministic: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("batch_size", "unlabeled_batch_size"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, check_whole(getattr(self, name), name))
-        check_positive(self.learning_rate, "learning_rate")
-        check_positive(self.weight_decay, "weight_decay", zero_allowed=True)
-        if self.dtype not in DTYPES:
-            raise unknown_name("dtype of training", self.dtype, DTYPES)
-        if self.dtype == "float64" and not jax.config.read("jax_enable_x64"):
-            raise InputError('dtype="float64" needs jax.config.update("jax_enable_x64", True) first.')
-        check_plan(self.plan)
-
-    def check_augmentation(self, method: Method) -> None:
-        """Refuses a method whose predictions on the unlabelled rows are kept, where these rows are augmented anew."""
-        if method.shape == "sequential" and self.augment_unlabeled and self.augment is not None:
-            raise InputError(
-                f"{method.name!r} compares a member with what earlier ones said about the unlabelled rows as they are, "
-                "so these cannot be augmented; leave augment_unlabeled out."
-            )
-
-    def program(self, model: Model, least_rows: int, n_unlabeled: int) -> Program:
-        """The static side of a training with these settings."""
-        return Program(
-            model=model,
-            batch_size=self.batch_size,
-            unlabeled_batch_size=self.unlabeled_batch_size or self.batch_size,
-            least_rows=power_of_two_below(least_rows),
-            least_unlabeled_rows=power_of_two_below(max(n_unlabeled, 1)),
-            augment=self.augment,
-            augment_unlabeled=self.augment if self.augment_unlabeled else None,
-            optimiser=self.optimiser,
-            dtype=self.dtype,
-            deterministic=self.deterministic,
-        )
+    key: Array
+    members: Sequence[int]
+    method: Method
+    rows: np.ndarray | None = None
+    labels_key: Array | None = None
+    learning_rates: Sequence[float] | None = None
+    weight_decays: Sequence[float] | None = None
 
 
-def power_of_two_below(n: int) -> int:
-    return 1 << (n.bit_length() - 1)
+class Assembly(NamedTuple):
+    """What the engine trains: the lanes of all sets, one set after another."""
+
+    program: Program
+    lanes: Lanes
+    data: TrainingData
 
 
-def on_device(
-    x: np.ndarray, y: np.ndarray, weight: np.ndarray, x_unlabeled: np.ndarray | None, targets: Array | None
-) -> TrainingData:
-    """The data on the device, padded so that sets of similar size share one program."""
-    data = TrainingData(_padded(x), _padded(y), _padded(weight))
-    if x_unlabeled is None:
-        return data
-    n_unlabeled = len(x_unlabeled)
-    if targets is not None:
-        missing = padded_size(n_unlabeled) - n_unlabeled
-        targets = jax.device_put(np.pad(np.asarray(targets), ((0, 0), (0, missing))))
-    return data._replace(
-        x_unlabeled=_padded(x_unlabeled), n_unlabeled=jax.device_put(np.int32(n_unlabeled)), targets=targets
-    )
+def assemble(
+    model: Model, settings: Settings, rows: TrainingRows, n_classes: int, sets: Sequence[MemberSet]
+) -> Assembly:
+    """Puts sets of members on the device, ready to train.
 
-
-def member_lanes(seed_key: Array, members: Sequence[int], n_rows: int, method: Method, settings: Settings) -> Lanes:
-    """One lane per member, all on the same rows. A member's key depends on the seed and its number alone.
+    Args:
+      rows: labelled and unlabelled rows; the latter are left out where the method does not use them.
+      sets: of one kind of method.
 
     Raises:
       InputError: the method cannot train under these settings.
     """
-    settings.check_augmentation(method)
-    number = np.asarray(members, np.int32)
-    n_lanes = len(number)
-    row_table = np.arange(padded_size(n_rows), dtype=np.int32)
+    method = sets[0].method
+    settings.check_method(method)
+    u = rows.x_unlabeled if method.uses_unlabeled else None
+    n_rows = [len(rows.x) if each.rows is None else len(each.rows) for each in sets]
+    program = settings.program(model, min(n_rows), 0 if u is None else len(u))
+    targets, offsets = _targets(sets, None if u is None else len(u), n_classes)
+    return Assembly(program, _lanes(sets, n_rows, offsets, settings), on_device(rows._replace(x_unlabeled=u), targets))
+
+
+def _targets(sets: Sequence[MemberSet], n_unlabeled: int | None, n_classes: int) -> tuple[np.ndarray | None, list[int]]:
+    """The labels on the unlabelled rows, `[seeds * K, M]` or None, and where those of each set begin."""
+    n_members = max(max(each.members) for each in sets) + 1
+    keys = [each.key if each.labels_key is None else each.labels_key for each in sets]
+    names = [np.asarray(jax.random.key_data(key)).tobytes() for key in keys]
+    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    offsets = [places[name] * n_members for name in names]
+    if n_unlabeled is None:
+        return None, offsets
+    method, drawn = sets[0].method, []
+    for name in places:
+        labels = method.unlabeled_targets(label_key(keys[names.index(name)]), n_unlabeled, n_classes, n_members)
+        if labels is None:
+            return None, offsets
+        drawn.append(np.asarray(labels))
+    return np.concatenate(drawn), offsets
+
+
+def _lanes(sets: Sequence[MemberSet], n_rows: Sequence[int], offsets: Sequence[int], settings: Settings) -> Lanes:
+    n_padded = padded_size(max(n_rows))
+    keys, numbers, tables, rates, decays = [], [], [], [], []
+    for each, offset, n in zip(sets, offsets, n_rows, strict=True):
+        members = np.asarray(each.members, np.int32)
+        keys.append(_member_keys(each.key, members))
+        numbers.append(members + np.int32(offset))
+        table = np.arange(n_padded, dtype=np.int32)
+        if each.rows is not None:
+            table = np.zeros(n_padded, np.int32)
+            table[:n] = each.rows
+        tables.append(np.tile(table, (len(members), 1)))
+        rates.append(_each(each.learning_rates, settings.learning_rate, len(members), settings.dtype))
+        decays.append(_each(each.weight_decays, settings.weight_decay, len(members), settings.dtype))
+    sizes = [len(each.members) for each in sets]
+    methods = [
+        jax.tree.map(lambda v, n=n: np.full(n, v, np.float32), s.method) for s, n in zip(sets, sizes, strict=True)
+    ]
     # Filled by NumPy: each little operation of JAX is a program to compile, in every process anew.
     return Lanes(
-        key=_member_keys(seed_key, number),
-        member=jax.device_put(number),
-        rows=jax.device_put(np.tile(row_table, (n_lanes, 1))),
-        n_rows=jax.device_put(np.full(n_lanes, n_rows, np.int32)),
-        method=stack_method(method, n_lanes),
-        learning_rate=jax.device_put(np.full(n_lanes, settings.learning_rate, settings.dtype)),
-        weight_decay=jax.device_put(np.full(n_lanes, settings.weight_decay, settings.dtype)),
+        key=keys[0] if len(keys) == 1 else _joined_keys(keys),
+        member=jax.device_put(np.concatenate(numbers)),
+        rows=jax.device_put(np.concatenate(tables)),
+        n_rows=jax.device_put(np.repeat(np.asarray(n_rows, np.int32), sizes)),
+        method=jax.tree.map(lambda *parts: jax.device_put(np.concatenate(parts)), *methods),
+        learning_rate=jax.device_put(np.concatenate(rates)),
+        weight_decay=jax.device_put(np.concatenate(decays)),
+    )
+
+
+def _each(given: Sequence[float] | None, usual: float, n: int, dtype: str) -> np.ndarray:
+    return np.full(n, usual, dtype) if given is None else np.asarray(given, dtype)
+
+
+def on_device(rows: TrainingRows, targets: np.ndarray | None) -> TrainingData:
+    """The data on the device, padded so that sets of similar size share one program."""
+    data = TrainingData(_padded(rows.x), _padded(rows.y), _padded(rows.weight))
+    if rows.x_unlabeled is None:
+        return data
+    n_unlabeled = len(rows.x_unlabeled)
+    on_u = None
+    if targets is not None:
+        missing = padded_size(n_unlabeled) - n_unlabeled
+        on_u = jax.device_put(np.pad(targets, ((0, 0), (0, missing))))
+    return data._replace(
+        x_unlabeled=_padded(rows.x_unlabeled), n_unlabeled=jax.device_put(np.int32(n_unlabeled)), targets=on_u
     )
 
 
@@ -134,6 +144,12 @@ _folded_in = jax.jit(jax.random.fold_in)
 @jax.jit
 def _member_keys(seed_key: Array, members: Array) -> Array:
     return jax.vmap(lambda member: jax.random.fold_in(seed_key, member))(members)
+
+
+def _joined_keys(keys: Sequence[Array]) -> Array:
+    impl = str(jax.random.key_impl(keys[0]))
+    words = np.concatenate([np.asarray(jax.random.key_data(each)) for each in keys])
+    return jax.random.wrap_key_data(jax.device_put(words), impl=impl)
 
 
 def label_key(seed_key: Array) -> Array:

@@ -13,22 +13,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from nu_ensembles.backend import Backend
 from nu_ensembles.engine.batches import batch_rows, pass_orders, rows_in_orders
-from nu_ensembles.engine.compilation import jitted_without_search
+from nu_ensembles.engine.fast.compilation import jitted_without_search
 from nu_ensembles.engine.program import Lanes, Program, TrainingData
 from nu_ensembles.engine.step import BATCH_USES, ORDER, STEP, UNLABELED_ORDER, Draws, lane_key, pass_key
 from nu_ensembles.models import uses_convolution
 
-# Steps whose rows are drawn at once. A compiled call does not go beyond its block. Between two calls a GPU waits for
-# the host, so that blocks are longer where steps are short.
-BLOCK, LONG_BLOCK = 256, 1024
-
 
 def steps_a_block(program: Program, data: TrainingData) -> int:
-    """How many steps a block has: few enough for a look at the progress every few seconds."""
-    if jax.default_backend() == "cpu" or uses_convolution(program.model, (1, *data.x.shape[1:]), program.dtype):
-        return BLOCK
-    return LONG_BLOCK
+    """How many steps a block has."""
+    convolutional = uses_convolution(program.model, (1, *data.x.shape[1:]), program.dtype)
+    return Backend.current().steps_a_block(convolutional)
 
 
 class Block(NamedTuple):

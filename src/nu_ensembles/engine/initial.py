@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
+from nu_ensembles.engine.fast.packing import pack
 from nu_ensembles.engine.optimiser import optimiser
-from nu_ensembles.engine.packing import pack
 from nu_ensembles.engine.program import LaneState
 from nu_ensembles.engine.step import AUXILIARY, INITIALISATION, lane_key
 from nu_ensembles.methods import Method

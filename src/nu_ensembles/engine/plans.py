@@ -7,7 +7,7 @@
 | sharded    | lanes spread over the devices, nothing exchanged | lanes per device  |
 | auto       | whichever of these is fastest here               |                   |
 
-Convolutions on a CPU train lane after lane under `auto`, too, but a lane on each core (see `side_by_side.py`).
+Convolutions on a CPU train lane after lane under `auto`, too, but a lane on each core (see `fast/host_steps.py`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh
 
+from nu_ensembles.backend import Backend
+from nu_ensembles.engine.fast.threads import n_cores
 from nu_ensembles.engine.memory import lanes_that_fit
 from nu_ensembles.engine.program import Program, TrainingData
-from nu_ensembles.engine.side_by_side import n_cores
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.methods import Method
 from nu_ensembles.models.inspect import uses_convolution
@@ -59,12 +60,12 @@ def check_plan(requested: str, method: Method | None = None) -> None:
         raise unknown_name("plan", requested, get_args(PlanName))
     if method is None:
         return
-    if method.shape == "sequential" and requested in ("vectorised", "sharded"):
+    if method.is_sequential and requested in ("vectorised", "sharded"):
         raise InputError(
             f"{method.name!r} trains its members one after another, so it cannot run under the plan {requested!r}; "
             "use plan='auto'."
         )
-    if method.shape == "joint" and requested in ("sequential", "sharded"):
+    if method.is_joint and requested in ("sequential", "sharded"):
         raise InputError(
             f"{method.name!r} has one loss over all members, so they must train together; use plan='vectorised' "
             "or 'auto', or fewer members if memory is short."
@@ -81,10 +82,10 @@ def choose_plan(requested: str, method: Method, program: Program, data: Training
     device = jax.devices()[0]
     row_shape = tuple(data.x.shape[1:])
     convolutional = uses_convolution(program.model, (1, *row_shape), program.dtype)
-    on_host = device.platform == "cpu" and convolutional
-    if method.shape == "sequential":
+    on_host = Backend.current().steps_on_host(convolutional)
+    if method.is_sequential:
         return Plan("sequential", 1, on_host)
-    if method.shape == "joint":
+    if method.is_joint:
         return Plan("vectorised", n_lanes, on_host)
     if requested == "sequential":
         return Plan("sequential", 1, on_host)

@@ -11,10 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from nu_ensembles.backend import Backend
 from nu_ensembles.engine.batches import padded_size
+from nu_ensembles.engine.fast.threads import side_by_side
 from nu_ensembles.engine.program import network_inputs
-from nu_ensembles.engine.side_by_side import side_by_side
-from nu_ensembles.models import Model, join_variables
+from nu_ensembles.models import Model, join_variables, uses_convolution
 
 # Large enough to keep a GPU busy; of images a thousand, because the compiler tries kernels out on as many.
 ROWS_AT_ONCE = 4096
@@ -91,25 +92,34 @@ def row_batches(
         yield slice(start, start + len(part)), padded
 
 
+def lane_predictions(*arguments: Any, **options: Any) -> np.ndarray:
+    """What `predict_lanes` yields, as one array `[R, N, C]`."""
+    return np.concatenate([probabilities for _, probabilities in predict_lanes(*arguments, **options)], axis=1)
+
+
 def predict_lanes(
     model: Model,
     dtype: str,
     params: Any,
     model_state: Any,
     x: np.ndarray,
-    lanes_at_once: int | None = None,
     rows_at_once: int | None = None,
     mask_keys: np.ndarray | None = None,
+    lanes_at_once: int | None = None,
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Yields (slice of rows, probabilities `[R, n, C]`), batch after batch, in bounded memory.
 
     Args:
-      lanes_at_once: how many lanes go through one program; all of them by default.
+      lanes_at_once: how many lanes go through one program; None for what is fastest here.
       mask_keys: uint32 `[R, 2]` where the lanes are dropout masks of a single network.
     """
     networks = params, model_state
     n_lanes = jax.tree.leaves(params)[0].shape[0] if mask_keys is None else len(mask_keys)
+    backend = Backend.current()
+    if lanes_at_once is None and backend.members_one_by_one(uses_convolution(model, (1, *x.shape[1:]))):
+        lanes_at_once = 1
     group = lanes_at_once or n_lanes
+    on_cores = group == 1 and n_lanes > 1 and backend.is_cpu
     keys = None if mask_keys is None else jax.random.wrap_key_data(jnp.asarray(mask_keys), impl="threefry2x32")
 
     def probabilities(lanes: slice, rows: Array) -> Array:
@@ -118,7 +128,6 @@ def predict_lanes(
         return lane_probabilities(model, dtype, *jax.tree.map(lambda leaf: leaf[lanes], networks), rows)
 
     groups = [slice(start, start + group) for start in range(0, n_lanes, group)]
-    on_cores = group == 1 and n_lanes > 1 and jax.default_backend() == "cpu"
 
     def of_all_lanes(rows: Array) -> list[Array]:
         if not on_cores:

@@ -115,8 +115,3 @@ class LaneState(NamedTuple):
     failed_at: Array
     auxiliary: Any = ()
     auxiliary_state: Any = ()
-
-
-def stack_method(method: Method, n_lanes: int) -> Method:
-    """The method's traced hyper-parameters, repeated for every lane."""
-    return jax.tree.map(lambda value: jax.device_put(np.full(n_lanes, value, np.float32)), method)

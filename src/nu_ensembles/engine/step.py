@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from nu_ensembles.engine.fast.packing import pack, unpack
 from nu_ensembles.engine.finite import all_finite
-from nu_ensembles.engine.packing import pack, unpack
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData, network_inputs
-from nu_ensembles.engine.update import gradients_of, updated
+from nu_ensembles.engine.update import updated
 from nu_ensembles.methods import Batch
 from nu_ensembles.models import Model, join_variables, logits_and_features
 
@@ -117,7 +117,7 @@ def make_batch(
     return Batch(x, data.y[rows], data.weight[rows], u, labels, previous, data.n_previous, keys[METHOD])
 
 
-class Forward(NamedTuple):
+class ForwardPass(NamedTuple):
     """What a forward pass leaves behind; a tree, so that the backward pass may be a program of its own.
 
     losses: `[R]`.
@@ -130,13 +130,13 @@ class Forward(NamedTuple):
     model_state: Any
 
 
-def forward_pass(program: Program, state: LaneState, lanes: Lanes, batch: Batch, keys: Array) -> Forward:
+def forward_pass(program: Program, state: LaneState, lanes: Lanes, batch: Batch, keys: Array) -> ForwardPass:
     """The lanes' losses on a batch, up to where one gradient of their sum can be taken."""
 
     def independent(params: Any, batch: Batch) -> tuple[Array, tuple[Array, Any]]:
         def one_lane(params: Any, model_state: Any, method: Any, batch: Batch, keys: Array) -> tuple[Array, Any]:
             forward = NetworkPass(program.model, params, model_state, *keys)
-            return method.loss(forward, batch), forward.state
+            return method.training_loss(forward, batch), forward.state
 
         losses, new_state = jax.vmap(one_lane)(params, state.model_state, lanes.method, batch, keys)
         return jnp.sum(losses), (losses, new_state)
@@ -144,15 +144,15 @@ def forward_pass(program: Program, state: LaneState, lanes: Lanes, batch: Batch,
     def joint(params: Any, batch: Batch) -> tuple[Array, tuple[Array, Any]]:
         forward = JointPass(program.model, params, state.model_state, keys[:, 0])
         method = jax.tree.map(lambda value: value[0], lanes.method)
-        loss = method.loss(forward, batch)
+        loss = method.training_loss(forward, batch)
         return loss, (jnp.full((lanes.n_lanes,), loss), forward.state)
 
     def objective(params: Any, auxiliary: Any) -> tuple[Array, tuple[Array, Any]]:
-        together = joint if lanes.method.shape == "joint" else independent
+        together = joint if lanes.method.is_joint else independent
         return together(params, batch._replace(auxiliary=auxiliary))
 
     _, pull_back, (losses, new_state) = jax.vjp(objective, state.params, state.auxiliary, has_aux=True)
-    return Forward(losses, pull_back, new_state)
+    return ForwardPass(losses, pull_back, new_state)
 
 
 class Draws(NamedTuple):
@@ -213,11 +213,13 @@ def train_step(
 
 
 def backward_pass(
-    program: Program, carried: LaneState, lanes: Lanes, forward: Forward, step: Array, counts: Array | None = None
+    program: Program, carried: LaneState, lanes: Lanes, forward: ForwardPass, step: Array, counts: Array | None = None
 ) -> LaneState:
     """The new state after a forward pass: gradients, and the optimiser's update; arguments as in `train_step`."""
     losses, model_state = forward.losses, forward.model_state
-    gradients = gradients_of(program, carried, forward.pull_back, jnp.ones((), losses.dtype))
+    gradients = forward.pull_back(jnp.ones((), losses.dtype))
+    if program.optimiser is None:
+        gradients = jax.vmap(pack)(gradients[0]), gradients[1]
 
     finite = jnp.isfinite(losses) & all_finite(gradients)
     newly_failed = (carried.failed_at < 0) & ~finite

@@ -15,16 +15,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nu_ensembles.engine.assembly import Assembly
 from nu_ensembles.engine.checkpoints import CheckpointFolder, fingerprint, held_interrupts
-from nu_ensembles.engine.compilation import use_persistent_cache
+from nu_ensembles.engine.fast.compilation import use_persistent_cache
 from nu_ensembles.engine.plans import Plan, choose_plan
-from nu_ensembles.engine.predict import lane_probabilities, predict_lanes
+from nu_ensembles.engine.predict import lane_predictions, lane_probabilities
 from nu_ensembles.engine.program import Lanes, Program, TrainingData
-from nu_ensembles.engine.progress import progress_bar
 from nu_ensembles.engine.run import Run
 from nu_ensembles.errors import NonFiniteLossError
-from nu_ensembles.methods.procedure import Snapshots
+from nu_ensembles.methods import Snapshots
 from nu_ensembles.models.parameter_rows import parameter_rows
+from nu_ensembles.progress import step_bar
 
 # A compiled call may be a single step, whose batch says little about a member.
 LOOK_BACK = 64
@@ -57,9 +58,7 @@ class Evaluate:
 
 
 def train(
-    program: Program,
-    lanes: Lanes,
-    data: TrainingData,
+    assembly: Assembly,
     n_steps: int,
     *,
     plan: str = "auto",
@@ -79,14 +78,15 @@ def train(
       KeyboardInterrupt: after a checkpoint, if there is a folder.
     """
     use_persistent_cache()
+    program, lanes, data = assembly
     decision = choose_plan(plan, lanes.method, program, data, lanes.n_lanes)
     while True:
         try:
-            training = _Training(program, lanes, data, n_steps, decision, evaluate, checkpoints)
+            training = _Training(assembly, n_steps, decision, evaluate, checkpoints)
             return training.train(verbose, description, keep_finished)
         except jax.errors.JaxRuntimeError as error:
             smaller = decision.lanes_at_once // 2
-            if "RESOURCE_EXHAUSTED" not in str(error) or lanes.method.shape == "joint" or smaller < 1:
+            if "RESOURCE_EXHAUSTED" not in str(error) or lanes.method.is_joint or smaller < 1:
                 raise
             warnings.warn(
                 f"The device ran out of memory with {decision.lanes_at_once} members at once; trying {smaller}.",
@@ -100,21 +100,19 @@ class _Training:
 
     def __init__(
         self,
-        program: Program,
-        lanes: Lanes,
-        data: TrainingData,
+        assembly: Assembly,
         n_steps: int,
         plan: Plan,
         evaluate: Evaluate | Snapshots | None,
         checkpoints: CheckpointFolder | None,
     ) -> None:
-        self.program, self.lanes, self.n_steps = program, lanes, n_steps
-        self.data = _with_room_for_predictions(data, program, lanes)
+        self.program, self.lanes, self.n_steps = assembly.program, assembly.lanes, n_steps
+        self.data = _with_room_for_predictions(*assembly)
         self.plan, self.evaluate, self.checkpoints = plan, evaluate, checkpoints
         self.finished: list[Any] = []  # a (params, model_state) in host memory for every group that is done
         self.seen: dict[int, list[np.ndarray]] = {}  # step -> a [group, …] for every group that was there
         self.reported: set[int] = set()
-        self.losses = np.full(lanes.n_lanes, np.nan)
+        self.losses = np.full(self.lanes.n_lanes, np.nan)
         self.fingerprint = ""
 
     def train(self, verbose: int, description: str, keep_finished: bool) -> Trained:
@@ -137,7 +135,7 @@ class _Training:
             done = checkpoint.n_finished * self.n_steps + checkpoint.step
         already = done
         with (
-            progress_bar(description, total, done, verbose) as bar,
+            step_bar(description, total, done, verbose) as show,
             held_interrupts(self.checkpoints is not None) as interrupted,
         ):
             for number, group in enumerate(groups):
@@ -154,7 +152,7 @@ class _Training:
                     nonlocal done
                     now = len(self.finished) * self.n_steps + step
                     self._remember_losses(group, losses[: len(group)], now - done)
-                    bar.advance(now - done, float(np.mean(losses)))
+                    show(now - done, float(np.mean(losses)))
                     done = now
                     if self.checkpoints is not None and (interrupted.is_set() or self.checkpoints.due()):
                         self._save(run)
@@ -205,14 +203,8 @@ class _Training:
         if isinstance(self.evaluate, Snapshots):
             parts.append(parameter_rows(run.variables[0], len(group)))
             return
-        batches = predict_lanes(
-            self.program.model,
-            self.program.dtype,
-            *run.variables,
-            self.evaluate.x,
-            lanes_at_once=1 if self.plan.on_host else None,
-        )
-        parts.append(np.concatenate([probabilities for _, probabilities in batches], axis=1)[: len(group)])
+        model, dtype = self.program.model, self.program.dtype
+        parts.append(lane_predictions(model, dtype, *run.variables, self.evaluate.x)[: len(group)])
         n_lanes_there = sum(len(part) for part in parts)
         if self.evaluate.then is not None and n_lanes_there == self.lanes.n_lanes and at not in self.reported:
             self.reported.add(at)
@@ -225,13 +217,12 @@ class _Training:
 
     def _remember_predictions(self, group: np.ndarray) -> None:
         """For sequential methods: the finished member's probabilities on the unlabelled rows, computed once."""
-        if self.lanes.method.shape != "sequential":
+        if not self.lanes.method.is_sequential:
             return
         assert self.data.x_unlabeled is not None
         params, model_state = jax.device_put(self.finished[-1])
         rows = np.asarray(self.data.x_unlabeled)
-        batches = predict_lanes(self.program.model, self.program.dtype, params, model_state, rows)
-        predictions = np.concatenate([probabilities for _, probabilities in batches], axis=1)[0]
+        predictions = lane_predictions(self.program.model, self.program.dtype, params, model_state, rows)[0]
         assert self.data.previous is not None
         previous = self.data.previous.at[group[0]].set(predictions)
         self.data = self.data._replace(previous=previous, n_previous=jnp.int32(group[0] + 1))
@@ -246,9 +237,9 @@ def _first_lanes(variables: Any, n_lanes: int) -> Any:
     return jax.tree.map(lambda leaf: np.asarray(leaf)[:n_lanes], variables)
 
 
-def _with_room_for_predictions(data: TrainingData, program: Program, lanes: Lanes) -> TrainingData:
+def _with_room_for_predictions(program: Program, lanes: Lanes, data: TrainingData) -> TrainingData:
     """Sequential methods: room for all members' predictions from the start, so that nothing recompiles per member."""
-    if lanes.method.shape != "sequential":
+    if not lanes.method.is_sequential:
         return data
     assert data.x_unlabeled is not None
     params, model_state = Run(program, lanes.select(np.arange(1)), data).variables

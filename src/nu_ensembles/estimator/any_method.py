@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,32 +10,25 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, column_or_1d, validate_data
 
 from nu_ensembles import methods, tuning
-from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.engine.augmentation import Augmentation, as_augmentation
 from nu_ensembles.engine.checkpoints import lasting_repr
-from nu_ensembles.engine.plans import check_plan
+from nu_ensembles.engine.settings import Settings
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator.arguments import (
     folds_of,
     numbers_of,
     separate_unlabeled,
-    validation_of,
     wants_standardisation,
     weights_with_classes,
 )
-from nu_ensembles.inputs import Unlabeled, check_rows, check_whole
-from nu_ensembles.methods import AnyMethod, Method, Procedure
+from nu_ensembles.methods import AnyMethod
 from nu_ensembles.models import Model
-from nu_ensembles.problem import Problem, build_network, effective_method, prepare
-from nu_ensembles.runs import RunFolder
-from nu_ensembles.trainer import check_training, ensemble_of, fit_members
+from nu_ensembles.problem import Problem, Unlabeled, check_rows, check_whole, column_names, labelled_pair, prepare
+from nu_ensembles.training import RunFolder, make_job, run_job, steps_in
 from nu_ensembles.tuning import SearchResult, SearchSettings
-
-# Lengths that early stopping tries for a method of several trainings, which has to be carried out for each.
-PROCEDURE_STOPS = 5
 
 
 class EnsembleClassifier(ClassifierMixin, BaseEstimator):
@@ -131,22 +123,13 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         self.checkpoint_seconds = checkpoint_seconds
         self.verbose = verbose
 
-    # What differs between methods: the candidates of a search, and the method that is trained in the end.
+    # What differs between methods: what is searched for, and how it is told.
 
     def _search_settings(self, method: AnyMethod) -> SearchSettings | None:
         """How to search, or None where nothing is to be chosen."""
         if not self.early_stopping and not self.temperature:
             return None
-        usual = SearchSettings()
-        n_stops = PROCEDURE_STOPS if isinstance(method, Procedure) else usual.n_stops
-        return SearchSettings(
-            # One candidate, under its own beta if it has one.
-            betas=(float(getattr(method, "beta", 0.0)),),
-            # Members that meet, or are chosen, are worth what they are only when all are there.
-            n_members=usual.n_members if method.shape == "independent" else self.n_members,
-            n_stops=n_stops if self.early_stopping else 1,
-            extend=False,
-        )
+        return SearchSettings(betas=None, n_stops=None if self.early_stopping else 1)
 
     def _method(self) -> AnyMethod:
         if isinstance(self.method, str):
@@ -154,10 +137,6 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         if self.method_options:
             raise InputError("method_options go with a method's name; this method has its options already.")
         return self.method
-
-    def _candidate(self, method: AnyMethod, beta: float) -> Method:
-        """The method that stands for a beta in a search; here there is one candidate."""
-        return method.base if isinstance(method, Procedure) else method
 
     def fit(
         self,
@@ -176,65 +155,43 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
           sample_weight: `[n]`.
           validation: `(X, y)` that takes the place of the folds wherever something is chosen.
         """
-        check_whole(self.n_members, "n_members")
-        max_iter = check_whole(self.max_iter, "max_iter")
-        method = self._method()
+        n_members, max_iter = check_whole(self.n_members, "n_members"), check_whole(self.max_iter, "max_iter")
+        method, settings = self._method(), self._settings()
         problem = self._problem(X, y, X_unlabeled, sample_weight)
-        method = effective_method(method, problem.n_unlabeled)
-        network = build_network(self.model, problem, self.model_options or {}, method)
-        settings = self._settings()
-        check_plan(self.plan, self._candidate(method, 0.0))
+        held_out = None
+        if validation is not None:
+            x, labels = labelled_pair(validation)
+            held_out = problem.further_rows(
+                numbers_of(x, "the validation x", problem.columns), labels, "the validation x"
+            )
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        max_steps = max_iter * math.ceil(len(problem.x) / self.batch_size)
-        how = self._search_settings(method)
-        held_out = None if validation is None else validation_of(problem, X, validation)
-        check_training(method, problem, settings, validated=held_out is not None)
-        folds = [] if how is None or validation is not None else folds_of(self.cv, problem, seed, len(X))
-        # Only now, when the data and the options are known to be good, is anything written.
-        run = self._run_folder(seed)
-        result = None
-        if how is not None:
-            common = folds, settings, max_steps, seed
-            options = {"how": how, "validation": held_out, "verbose": self.verbose}
-            if isinstance(method, Procedure):
-                result = tuning.search_procedure(run, problem, network, method, *common, **options)
-            else:
-                place, of_beta = None if run is None else run.folder, partial(self._candidate, method)
-                result = tuning.recorded_search(place, problem, network, of_beta, *common, **options)
-                method = of_beta(result.beta).effective()
-        self.n_steps_ = max_steps if result is None else result.n_steps
-        members = fit_members(
+        job = make_job(
             problem,
-            network,
+            self.model,
             method,
             settings,
-            range(self.n_members),
-            self.n_steps_,
+            n_members,
+            steps_in(max_iter, len(problem.x), settings.batch_size),
             seed,
+            model_options=self.model_options,
             validation=held_out,
-            run=run,
-            verbose=self.verbose,
         )
+        how = self._search_settings(job.method)
+        folds = [] if how is None or validation is not None else folds_of(self.cv, problem, seed, _num_samples(X))
+        # Only now, when the data and the options are known to be good, is anything written.
+        run = RunFolder.wanted(self.run_folder, self._asked(seed), self.resume, self.checkpoint_seconds)
+        result = None
+        if how is not None:
+            result = tuning.search(job, folds, how, run=run, verbose=self.verbose)
+            job = job.replace(method=result.method_of(job.method), n_steps=result.n_steps)
+        members = run_job(job, run=run, verbose=self.verbose)
         if run is not None:
             run.finish()
-        self._describe(method, result)
-        self.classes_ = problem.classes
-        self.n_iter_ = min(max_iter, max(1, round(self.n_steps_ * self.batch_size / len(problem.x))))
-        training = {
-            "method": method.name,
-            "hyper_parameters": methods.hyper_parameters(method),
-            "seed": seed,
-            "n_steps": self.n_steps_,
-            "batch_size": self.batch_size,
-            "unlabeled_batch_size": self.unlabeled_batch_size or self.batch_size,
-            "learning_rate": self.learning_rate,
-            "weight_decay": self.weight_decay,
-            "n_labelled": len(problem.x),
-            "n_unlabelled": problem.n_unlabeled,
-            "verdict": self.verdict_,
-        }
+        self.n_steps_, self.classes_ = job.n_steps, problem.classes
+        self.n_iter_ = min(max_iter, max(1, round(job.n_steps * settings.batch_size / len(problem.x))))
+        self._describe(job.method, result)
         temperature = self.temperature_ if self.temperature else 1.0
-        self.ensemble_ = ensemble_of(members, problem, training, temperature=temperature)
+        self.ensemble_ = job.ensemble(members, temperature=temperature, verdict=self.verdict_)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -272,7 +229,8 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     def _problem(self, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any) -> Problem:
         U = X_unlabeled.rows if isinstance(X_unlabeled, Unlabeled) else X_unlabeled
-        U = numbers_of(U, "X_unlabeled", X)
+        columns = column_names(X)
+        U = numbers_of(U, "X_unlabeled", columns)
         if y is None:
             raise InputError("This classifier requires y to be passed, but the target y is None.")
         X, y = validate_data(self, X, y, allow_nd=True, ensure_all_finite=False, dtype="numeric")
@@ -285,7 +243,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         sample_weight = weights_with_classes(self.class_weight, y, sample_weight)
         scaled = wants_standardisation(self.standardize, X)
-        return prepare(X, y, U, sample_weight, standardize=scaled, row_numbers=labelled)
+        return prepare(X, y, U, sample_weight, standardize=scaled, row_numbers=labelled, columns=columns)
 
     def _settings(self) -> Settings:
         return Settings(
@@ -298,15 +256,12 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
             deterministic=self.deterministic,
         )
 
-    def _run_folder(self, seed: int) -> RunFolder | None:
-        if self.run_folder is None:
-            if self.resume:
-                raise InputError("resume=True needs the run_folder of the run that is to go on.")
-            return None
+    def _asked(self, seed: int) -> dict[str, Any]:
+        """The arguments that decide the outcome, plain values."""
         where = ("run_folder", "resume", "checkpoint_seconds", "verbose")
         asked = {name: value for name, value in self.get_params(deep=False).items() if name not in where}
         plain = {name: v if isinstance(v, str | int | float | None) else lasting_repr(v) for name, v in asked.items()}
-        return RunFolder(self.run_folder, {**plain, "seed": seed}, self.resume, self.checkpoint_seconds)
+        return {**plain, "seed": seed}
 
     def _describe(self, method: AnyMethod, result: SearchResult | None) -> None:
         """What was chosen and on what evidence."""

@@ -8,23 +8,25 @@ import numpy as np
 from sklearn.utils import check_array, compute_sample_weight
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.inputs import check_rows, check_whole
-from nu_ensembles.problem import Problem, check_pair, validation_rows
+from nu_ensembles.problem import Problem, check_rows, check_whole, in_order
 from nu_ensembles.tuning import Fold, stratified_folds
 
 # With fewer labels than this the folds are dealt twice: one deal would decide too much.
 FEW_LABELS = 100
 
 
-def numbers_of(other: Any, name: str, X: Any) -> np.ndarray | None:
+def numbers_of(other: Any, name: str, columns: tuple[str, ...] | None) -> np.ndarray | None:
     """Rows beside X as an array, taken as scikit-learn takes X: data frames of several types become one of numbers.
 
+    Args:
+      columns: the names of X's columns, to which a data frame's are matched.
+
     Raises:
-      InputError: not numbers; or a data frame with other columns than X.
+      InputError: not numbers; or a data frame that lacks a column of X.
     """
     if other is None:
         return None
-    check_same_columns(X, other, name)
+    other = in_order(other, columns, name)
     if hasattr(other, "toarray") or np.ndim(other) == 0:
         return check_rows(other, name)  # which says what is wrong
     # Shape and values are looked at later, together with those of X.
@@ -40,22 +42,6 @@ def numbers_of(other: Any, name: str, X: Any) -> np.ndarray | None:
         )
     except ValueError as error:
         raise InputError(f"{name} cannot be taken as numbers ({error}); encode text and dates first.") from None
-
-
-def check_same_columns(X: Any, other: Any, name: str) -> None:
-    """Data frames must agree in their columns: numpy would drop the names and take any order."""
-    names, other_names = (getattr(each, "columns", None) for each in (X, other))
-    if names is None or other_names is None or list(names) == list(other_names):
-        return
-    strange = sorted({str(n) for n in other_names} ^ {str(n) for n in names})
-    detail = f"these stand in one only: {', '.join(strange[:5])}" if strange else "they stand in another order"
-    raise InputError(f"{name} has other columns than X ({detail}); give it the same columns in the same order.")
-
-
-def validation_of(problem: Problem, X: Any, validation: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and class numbers of the validation set `(x, y)`, whose x is taken as X is."""
-    check_pair(validation)
-    return validation_rows(problem, (numbers_of(validation[0], "the validation x", X), validation[1]))
 
 
 def weights_with_classes(class_weight: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
@@ -102,10 +88,10 @@ def folds_of(cv: Any, problem: Problem, seed: int, n_rows: int) -> list[Fold]:
     cv = 5 if cv is None else cv
     if isinstance(cv, int | np.integer):
         n_folds = check_whole(cv, "cv", least=2)
-        n_repeats = 2 if len(problem.codes) < FEW_LABELS else 1
-        return stratified_folds(problem.codes, n_folds, n_repeats, seed)
+        n_repeats = 2 if len(problem.y) < FEW_LABELS else 1
+        return stratified_folds(problem.y, n_folds, n_repeats, seed)
     if hasattr(cv, "split") and not isinstance(cv, str):
-        return [Fold(*split) for split in cv.split(problem.codes, problem.codes)]
+        return [Fold(*split) for split in cv.split(problem.y, problem.y)]
     # Given splits number the rows of X; rows without label or weight are not among ours.
     position = {row: number for number, row in enumerate(problem.row_numbers.tolist())}
 

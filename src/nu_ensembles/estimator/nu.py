@@ -9,9 +9,9 @@ from typing import Any
 from nu_ensembles import tuning
 from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.estimator.any_method import EnsembleClassifier
-from nu_ensembles.inputs import check_positive
 from nu_ensembles.methods import AnyMethod, LabelScheme, Method, Nu
 from nu_ensembles.models import Model
+from nu_ensembles.problem import check_positive
 from nu_ensembles.tuning import SearchResult, SearchSettings
 
 
@@ -41,7 +41,7 @@ class NuEnsembleClassifier(EnsembleClassifier):
         model: str | Model = "mlp",
         *,
         labels: LabelScheme = "without_replacement",
-        betas: Sequence[float] = SearchSettings().betas,
+        betas: Sequence[float] = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2),
         tolerance: float = 1.0,
         model_options: dict[str, Any] | None = None,
         early_stopping: bool = False,
@@ -97,10 +97,8 @@ class NuEnsembleClassifier(EnsembleClassifier):
     def _method(self) -> Method:
         if self.beta == "auto":
             return Nu(labels=self.labels)
-        return Nu(
-            beta=check_positive(self.beta, "beta (a number, or 'auto')", zero_allowed=True),
-            labels=self.labels,
-        )
+        beta = check_positive(self.beta, "beta (a number, or 'auto')", zero_allowed=True)
+        return Nu(beta=beta, labels=self.labels)
 
     def _search_settings(self, method: AnyMethod) -> SearchSettings | None:
         if self.beta != "auto":
@@ -108,16 +106,11 @@ class NuEnsembleClassifier(EnsembleClassifier):
         betas = tuple(check_positive(beta, "each of betas", zero_allowed=True) for beta in self.betas)
         if not method.uses_unlabeled:
             # Without unlabelled data every beta is the standard ensemble: only the length is left to choose.
-            return SearchSettings(betas=(0.0,), tolerance=self.tolerance, extend=False)
+            return SearchSettings(betas=None, tolerance=self.tolerance)
         return SearchSettings(betas=(0.0, *betas), tolerance=self.tolerance)
-
-    def _candidate(self, method: AnyMethod, beta: float) -> Method:
-        if self.beta == "auto" and method.uses_unlabeled:
-            return Nu(beta=beta, labels=self.labels)
-        return super()._candidate(method, beta)
 
     def _describe(self, method: AnyMethod, result: SearchResult | None) -> None:
         super()._describe(method, result)
-        self.beta_ = method.beta if isinstance(method, Nu) else 0.0
+        self.beta_ = float(getattr(method, "beta", 0.0))
         if result is not None and self.beta == "auto" and len(result.betas) > 1:
             self.verdict_ = tuning.verdict(result)

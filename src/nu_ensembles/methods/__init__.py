@@ -16,12 +16,13 @@ from nu_ensembles.methods.mixup import Mixup
 from nu_ensembles.methods.nu import LabelScheme, Nu
 from nu_ensembles.methods.pac2 import Pac2
 from nu_ensembles.methods.pac2b import Pac2B
-from nu_ensembles.methods.procedure import AnyMethod, Members, Networks, Procedure, Snapshots, Trainer, TrainingRows
+from nu_ensembles.methods.procedure import AnyMethod, Procedure
 from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, hyper_parameters, method
 from nu_ensembles.methods.self_training import SelfTraining
 from nu_ensembles.methods.single import Single
 from nu_ensembles.methods.standard import Standard
 from nu_ensembles.methods.swag import Swag
+from nu_ensembles.methods.trainer import Members, Networks, Snapshots, Trainer, TrainingRows
 
 __all__ = [
     "METHODS",

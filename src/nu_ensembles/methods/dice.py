@@ -24,7 +24,6 @@ import optax
 from jax import Array
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.inputs import check_whole
 from nu_ensembles.methods.losses import at_least_float32, cross_entropy
 from nu_ensembles.methods.protocol import (
     BaseMethod,
@@ -38,6 +37,7 @@ from nu_ensembles.methods.protocol import (
     method,
 )
 from nu_ensembles.methods.standard import Standard
+from nu_ensembles.problem.inputs import check_whole
 
 # Points of the same class that each point is paired with. More lower the noise of the estimate; in a batch of 32 from
 # ten classes there are seldom more.

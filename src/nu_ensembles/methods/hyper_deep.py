@@ -17,13 +17,14 @@ import jax
 import numpy as np
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.inputs import check_positive, check_whole
 from nu_ensembles.methods.nu import Nu
-from nu_ensembles.methods.procedure import Members, Networks, Procedure, Trainer, TrainingRows
+from nu_ensembles.methods.procedure import Procedure
 from nu_ensembles.methods.protocol import Method
+from nu_ensembles.methods.trainer import Members, Networks, Trainer, TrainingRows
 from nu_ensembles.models import Model
 from nu_ensembles.models.builtin import proportion
 from nu_ensembles.models.dropout import with_dropout
+from nu_ensembles.problem.inputs import check_positive, check_whole
 
 # Times the user's own, where no values are given. AdamW's decay acts through the learning rate, so it has to grow by
 # orders of magnitude before it matters.
@@ -32,7 +33,7 @@ DECAY_FACTORS = (1.0, 100.0, 10000.0)
 USUAL_DROPOUTS = (0.0, 0.1, 0.3)
 
 
-class Setting(NamedTuple):
+class PoolSetting(NamedTuple):
     """The hyper-parameters of one network; dropout None is the network's own."""
 
     learning_rate: float
@@ -139,13 +140,13 @@ class HyperDeep(Procedure):
         }
         return Members(members, notes=notes)
 
-    def pool(self, trainer: Trainer, pool_size: int, rng: np.random.Generator) -> list[Setting]:
+    def pool(self, trainer: Trainer, pool_size: int, rng: np.random.Generator) -> list[PoolSetting]:
         """The settings of the pool: every combination once, in random order, before any comes twice."""
         rates = self.learning_rates or tuple(factor * trainer.learning_rate for factor in RATE_FACTORS)
         decays = self.weight_decays or tuple(factor * trainer.weight_decay for factor in DECAY_FACTORS)
         dropouts = self.dropouts or ((None,) if trainer.dropout is None else USUAL_DROPOUTS)
-        grid = [Setting(*each) for each in itertools.product(dict.fromkeys(rates), dict.fromkeys(decays), dropouts)]
-        drawn: list[Setting] = []
+        grid = [PoolSetting(*each) for each in itertools.product(dict.fromkeys(rates), dict.fromkeys(decays), dropouts)]
+        drawn: list[PoolSetting] = []
         while len(drawn) < pool_size:
             drawn += [grid[number] for number in rng.permutation(len(grid))]
         return drawn[:pool_size]
@@ -157,10 +158,10 @@ class HyperDeep(Procedure):
         return self._held_out(trainer.rows, rng)
 
     def _held_out(self, rows: TrainingRows, rng: np.random.Generator) -> tuple[TrainingRows, TrainingRows]:
-        train, held_out = holdout_rows(rows.codes, self.holdout, rng)
+        train, held_out = holdout_rows(rows.y, self.holdout, rng)
         if not len(held_out):
             raise InputError(
-                f"{len(rows.codes)} labelled rows are too few to hold any out for picking networks; give validation "
+                f"{len(rows.y)} labelled rows are too few to hold any out for picking networks; give validation "
                 "rows, or use the method 'standard'."
             )
         return rows.labelled(train), rows.labelled(held_out)
@@ -169,7 +170,7 @@ class HyperDeep(Procedure):
         self,
         stage: str,
         trainer: Trainer,
-        settings: list[Setting],
+        settings: list[PoolSetting],
         numbers: list[int],
         rows: TrainingRows,
         validation: TrainingRows,
@@ -177,11 +178,11 @@ class HyperDeep(Procedure):
         """Trained networks, those of them that are picked, and the NLL of the pick on the validation rows."""
         networks = self._trained(stage, trainer, settings, numbers, rows)
         probabilities = trainer.predict(networks, validation.x)
-        picked, nll = greedy_pick(probabilities, validation.codes, trainer.n_members, validation.weight)
+        picked, nll = greedy_pick(probabilities, validation.y, trainer.n_members, validation.weight)
         return networks, picked, nll
 
     def _trained(
-        self, stage: str, trainer: Trainer, settings: list[Setting], numbers: list[int], rows: TrainingRows
+        self, stage: str, trainer: Trainer, settings: list[PoolSetting], numbers: list[int], rows: TrainingRows
     ) -> Networks:
         """One network a setting. Dropout decides the compiled program, so each rate is a stage of its own."""
         parts: list[Networks] = []

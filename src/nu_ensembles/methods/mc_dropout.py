@@ -15,7 +15,8 @@ import jax
 import numpy as np
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.methods.procedure import Members, Procedure, Trainer
+from nu_ensembles.methods.procedure import Procedure
+from nu_ensembles.methods.trainer import Members, Trainer
 from nu_ensembles.models import Model
 from nu_ensembles.models.builtin import proportion
 from nu_ensembles.models.dropout import draws_at_random, dropout_rate, has_mutable_state, with_dropout

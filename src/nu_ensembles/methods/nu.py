@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from nu_ensembles.errors import unknown_name
-from nu_ensembles.labels import random_labels
-from nu_ensembles.methods.losses import cross_entropy, log_likelihood, uniform_cross_entropy
+from nu_ensembles.methods.labels import random_labels
+from nu_ensembles.methods.losses import cross_entropy, fused_two_part_loss, uniform_cross_entropy
 from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, Shape, check_coefficient, is_zero, method
 from nu_ensembles.methods.standard import Standard
 
@@ -63,12 +63,18 @@ class Nu(BaseMethod):
             return jnp.tile(jax.random.randint(key, (n_points,), 0, n_classes), (n_members, 1))
         return None
 
+    def without_unlabeled(self) -> Method:
+        return Standard()
+
     def loss(self, forward: Forward, batch: Batch) -> Array:
         assert batch.x_unlabeled is not None
-        labelled, unlabelled = forward(batch.x, batch.x_unlabeled)
+        on_labelled, on_unlabelled = forward(batch.x, batch.x_unlabeled)
+        fit = cross_entropy(on_labelled, batch.y, batch.weight)
         if batch.y_unlabeled is None:
-            return cross_entropy(labelled, batch.y, batch.weight) + self.beta * uniform_cross_entropy(unlabelled)
-        # Both means as one weighted sum over all rows: half the kernels of a step's smallest tensors.
-        weights = batch.weight / len(batch.y), jnp.full(batch.y_unlabeled.shape, self.beta / len(batch.y_unlabeled))
-        fit = log_likelihood(jnp.concatenate([labelled, unlabelled]), jnp.concatenate([batch.y, batch.y_unlabeled]))
-        return -jnp.sum(jnp.concatenate(weights) * fit)
+            return fit + self.beta * uniform_cross_entropy(on_unlabelled)
+        return fit + self.beta * cross_entropy(on_unlabelled, batch.y_unlabeled)
+
+    def training_loss(self, forward: Forward, batch: Batch) -> Array:
+        if batch.y_unlabeled is None:
+            return self.loss(forward, batch)
+        return fused_two_part_loss(forward, batch, self.beta)

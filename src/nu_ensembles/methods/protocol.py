@@ -19,6 +19,8 @@ import optax
 from jax import Array
 
 from nu_ensembles.errors import InputError
+from nu_ensembles.methods.trainer import Members, Trainer, TrainingRows
+from nu_ensembles.models import Model, logits_and_features, variable_shapes
 
 Shape = Literal["independent", "joint", "sequential"]
 
@@ -76,7 +78,7 @@ class FeatureForward(Forward, Protocol):
 
 
 class Method(Protocol):
-    """A way to train an ensemble."""
+    """A way to train an ensemble that is one loss. `BaseMethod` has what most of them have in common."""
 
     name: ClassVar[str]
     # independent: members never meet. joint: one loss over all members, whose logits come as [K, B, C].
@@ -86,9 +88,37 @@ class Method(Protocol):
     uses_unlabeled: ClassVar[bool]
     # Whether the loss looks at what enters the networks' last layer; its `forward` is then a `FeatureForward`.
     uses_features: ClassVar[bool]
+    # Whether one training is all there is to it, so that a longer one passes through every shorter one.
+    is_one_training: ClassVar[bool]
+
+    @property
+    def is_independent(self) -> bool: ...
+    @property
+    def is_joint(self) -> bool: ...
+    @property
+    def is_sequential(self) -> bool: ...
+    @property
+    def base(self) -> Method: ...
 
     def effective(self) -> Method:
         """The method whose program these hyper-parameters amount to: Nu(beta=0) is Standard()."""
+        ...
+
+    def without_unlabeled(self) -> Any:
+        """What takes the method's place on data without unlabelled rows; None if nothing does."""
+        ...
+
+    def network(self, given: Model, row_shape: tuple[int, ...]) -> Model:
+        """The network that is trained when the user gave this one; refuses one that will not do."""
+        ...
+
+    def check(self, rows: TrainingRows, validated: bool, own_optimizer: bool) -> None:
+        """Refuses data and options that it cannot work with, before anything is trained or written.
+
+        Args:
+          validated: whether the user gives validation rows.
+          own_optimizer: whether the user's optimiser has its own learning rate and weight decay.
+        """
         ...
 
     def unlabeled_targets(self, key: Array, n_points: int, n_classes: int, n_members: int) -> Array | None:
@@ -97,6 +127,10 @@ class Method(Protocol):
 
     def loss(self, forward: Forward, batch: Batch) -> Array:
         """What the member minimises (a joint method: what all minimise together); a scalar."""
+        ...
+
+    def training_loss(self, forward: Forward, batch: Batch) -> Array:
+        """The same number in the form that trains fastest."""
         ...
 
     def auxiliary(self, key: Array, n_features: int, n_classes: int) -> Any:
@@ -114,25 +148,77 @@ class Method(Protocol):
         """What updates them; hyper-parameters may be traced."""
         ...
 
+    def carry_out(self, trainer: Trainer) -> Members:
+        """Trains the members."""
+        ...
 
-class BaseMethod:
+
+class Carried:
+    """What a loss and a procedure have in common: the network is the user's, and any data will do."""
+
+    def without_unlabeled(self) -> Any:
+        return None
+
+    def network(self, given: Model, row_shape: tuple[int, ...]) -> Model:
+        return given
+
+    def check(self, rows: TrainingRows, validated: bool, own_optimizer: bool) -> None:
+        pass
+
+
+class BaseMethod(Carried):
     """What most methods have in common: the program is their own, unlabelled points get no labels, nothing but the
     network is trained, and of that only the logits matter.
     """
 
+    shape: ClassVar[Shape] = "independent"
     uses_features: ClassVar[bool] = False
+    is_one_training: ClassVar[bool] = True
+
+    @property
+    def is_independent(self) -> bool:
+        return self.shape == "independent"
+
+    @property
+    def is_joint(self) -> bool:
+        return self.shape == "joint"
+
+    @property
+    def is_sequential(self) -> bool:
+        return self.shape == "sequential"
+
+    @property
+    def base(self) -> Method:
+        return self  # pyright: ignore[reportReturnType]  # name and loss are the subclass's
 
     def effective(self) -> Method:
-        return self  # pyright: ignore[reportReturnType]  # name, shape and loss are the subclass's
+        return self  # pyright: ignore[reportReturnType]
+
+    def network(self, given: Model, row_shape: tuple[int, ...]) -> Model:
+        if self.uses_features:
+            # A network that does not expose them is refused here, before anything is written.
+            x = jax.ShapeDtypeStruct((2, *row_shape), jnp.float32)
+            variables = variable_shapes(given, row_shape)
+            jax.eval_shape(lambda v, x: logits_and_features(given, v, x, key=None, train=False), variables, x)
+        return given
 
     def unlabeled_targets(self, key: Array, n_points: int, n_classes: int, n_members: int) -> Array | None:
         return None
+
+    def loss(self, forward: Forward, batch: Batch) -> Array:
+        raise NotImplementedError
+
+    def training_loss(self, forward: Forward, batch: Batch) -> Array:
+        return self.loss(forward, batch)
 
     def auxiliary(self, key: Array, n_features: int, n_classes: int) -> Any:
         return ()
 
     def auxiliary_optimiser(self) -> optax.GradientTransformation:
         return optax.identity()
+
+    def carry_out(self, trainer: Trainer) -> Members:
+        return Members(trainer.train("", self.base, trainer.members))
 
 
 M = TypeVar("M", bound=type)

@@ -19,10 +19,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.inputs import check_positive, check_whole
 from nu_ensembles.methods.nu import Nu
-from nu_ensembles.methods.procedure import Members, Procedure, Trainer, TrainingRows
+from nu_ensembles.methods.procedure import Procedure
 from nu_ensembles.methods.protocol import Method
+from nu_ensembles.methods.trainer import Members, Trainer, TrainingRows
+from nu_ensembles.problem.inputs import check_positive, check_whole
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +62,7 @@ class SelfTraining(Procedure):
     def carry_out(self, trainer: Trainer) -> Members:
         rows, numbers = trainer.rows, range(trainer.n_members)
         assert rows.x_unlabeled is not None
-        shares = np.bincount(rows.codes, rows.weight, trainer.n_classes) / rows.weight.sum()
+        shares = np.bincount(rows.y, rows.weight, trainer.n_classes) / rows.weight.sum()
         networks = trainer.train("era-0", self.base, numbers)
         told = []
         for era in range(1, self.eras + 1):
@@ -104,7 +105,7 @@ def with_pseudo_labels(rows: TrainingRows, chosen: np.ndarray, labels: np.ndarra
     left = np.setdiff1d(np.arange(len(u)), chosen)
     return TrainingRows(
         np.concatenate([rows.x, u[chosen]]),
-        np.concatenate([rows.codes, labels.astype(rows.codes.dtype)]),
+        np.concatenate([rows.y, labels.astype(rows.y.dtype)]),
         weights / weights.mean(dtype=np.float64).astype(weights.dtype),
         u[left] if len(left) else None,
     )

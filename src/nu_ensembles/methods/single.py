@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
-from nu_ensembles.methods.procedure import Members, Procedure, Trainer
+from nu_ensembles.methods.procedure import Procedure
+from nu_ensembles.methods.trainer import Members, Trainer
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,12 +17,12 @@ from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.engine.train import Evaluate
 from nu_ensembles.methods import Procedure
 from nu_ensembles.models import Model
-from nu_ensembles.problem import prepare
+from nu_ensembles.problem.problem import prepare
 from nu_ensembles.studies.cells import Cell
 from nu_ensembles.studies.data import Parts
 from nu_ensembles.studies.recipes import any_method_of, method_of, settings_of, steps_of
 from nu_ensembles.studies.trajectories import Arrived, Report
-from nu_ensembles.training import fit, fit_problem
+from nu_ensembles.training.fit_arrays import fit, fit_problem
 
 
 def train_alone(cell: Cell, model: Model, parts: Parts, rows: np.ndarray, report: Report) -> Iterator[Arrived]:

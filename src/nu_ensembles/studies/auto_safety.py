@@ -84,7 +84,7 @@ def measure(cell: Cell, parts: Parts) -> dict[str, Any]:
     from nu_ensembles.metrics.temperature import scale_temperature
     from nu_ensembles.studies.networks import network
     from nu_ensembles.studies.numbers import plain
-    from nu_ensembles.training import fit
+    from nu_ensembles.training.fit_arrays import fit
 
     model: str | Model = network(cell, parts.n_classes)
     x, u, x_test = parts.x, parts.x_unlabeled, parts.x_test

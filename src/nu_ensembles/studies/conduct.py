@@ -42,7 +42,7 @@ def conduct(
       export: another place for the results than `results.json` in the folder.
       page: draw `report.html`, too.
     """
-    from nu_ensembles.runs import environment
+    from nu_ensembles.training.run_folder import environment
 
     how = how or RunOptions()
     study = find_study(name)

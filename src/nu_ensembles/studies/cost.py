@@ -58,7 +58,7 @@ def measure(cell: Cell, context: Context) -> dict[str, float]:
     from nu_ensembles.studies.data import load_parts
     from nu_ensembles.studies.networks import network
     from nu_ensembles.studies.timing import train_for
-    from nu_ensembles.training import n_steps_of
+    from nu_ensembles.training.fit_arrays import n_steps_of
 
     parts = load_parts(cell, context.data_dir)
     model = network(cell, parts.n_classes)

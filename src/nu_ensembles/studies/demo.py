@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from nu_ensembles import storage
-from nu_ensembles.inputs import check_whole
+from nu_ensembles.problem.inputs import check_whole
 from nu_ensembles.studies.comparison import METRICS, Comparison
 from nu_ensembles.studies.demo_result import Choice, DemoResult, DemoSettings, Grid
 
@@ -57,7 +57,7 @@ def run_demo(
       command: what the report names as the command that made it.
     """
     from nu_ensembles.datasets import load_digits
-    from nu_ensembles.runs import environment
+    from nu_ensembles.training.run_folder import environment
 
     check_whole(n_seeds, "n_seeds")
     if out is not None:
@@ -109,7 +109,7 @@ def _one_split(x: np.ndarray, y: np.ndarray, seed: int, settings: DemoSettings, 
     from nu_ensembles.methods import Method, Nu, Standard
     from nu_ensembles.metrics import evaluate
     from nu_ensembles.metrics.temperature import scale_temperature
-    from nu_ensembles.training import fit
+    from nu_ensembles.training.fit_arrays import fit
 
     sizes = {"train": settings.n_labels, "unlabeled": settings.n_unlabeled, "test": None}
     parts = split(len(x), sizes, seed, stratify=y)

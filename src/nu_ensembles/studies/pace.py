@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from nu_ensembles.studies.cells import Cell
-from nu_ensembles.training import n_steps_of
+from nu_ensembles.training.fit_arrays import n_steps_of
 
 # Seconds between two progress lines where standard error is a terminal.
 REFRESH = 0.5

@@ -49,7 +49,7 @@ STUDIES = (
 
 def maker() -> dict[str, str]:
     """What made the cells of this process."""
-    from nu_ensembles.runs import environment
+    from nu_ensembles.training.run_folder import environment
 
     found = environment()
     return {

@@ -6,11 +6,11 @@ import numpy as np
 
 from nu_ensembles.engine.assembly import Settings, label_key
 from nu_ensembles.engine.augmentation import FlipAndCrop
-from nu_ensembles.labels import random_key
 from nu_ensembles.methods import AnyMethod, Method, Procedure, build
+from nu_ensembles.methods.labels import random_key
 from nu_ensembles.studies.cells import Cell
 from nu_ensembles.studies.data import Parts
-from nu_ensembles.training import n_steps_of
+from nu_ensembles.training.fit_arrays import n_steps_of
 
 
 def any_method_of(cell: Cell) -> AnyMethod:

@@ -7,11 +7,11 @@ import numpy as np
 
 from nu_ensembles.methods import Procedure
 from nu_ensembles.models import Model
-from nu_ensembles.problem import prepare
+from nu_ensembles.problem.problem import prepare
 from nu_ensembles.studies.cells import Cell
 from nu_ensembles.studies.data import Parts
 from nu_ensembles.studies.recipes import any_method_of, settings_of
-from nu_ensembles.training import fit, fit_problem
+from nu_ensembles.training.fit_arrays import fit, fit_problem
 
 
 def train_for(cell: Cell, model: Model, parts: Parts, steps: int) -> None:

@@ -15,14 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from nu_ensembles.engine.assembly import member_lanes, on_device
-from nu_ensembles.engine.compilation import use_persistent_cache
+from nu_ensembles.engine.fast.compilation import use_persistent_cache
 from nu_ensembles.engine.memory import lane_bytes
 from nu_ensembles.engine.plans import Plan, choose_plan
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.engine.program import Lanes, Program, TrainingData
 from nu_ensembles.engine.run import Run
 from nu_ensembles.errors import NonFiniteLossError
-from nu_ensembles.labels import random_key
+from nu_ensembles.methods.labels import random_key
 from nu_ensembles.models import Model
 from nu_ensembles.studies.cells import Cell
 from nu_ensembles.studies.data import Parts

@@ -2,8 +2,6 @@
 
 from nu_ensembles.tuning.choice import SearchResult, choose
 from nu_ensembles.tuning.folds import Fold, stratified_folds
-from nu_ensembles.tuning.procedures import search_procedure
-from nu_ensembles.tuning.record import recorded_search
 from nu_ensembles.tuning.search import SearchSettings, search
 from nu_ensembles.tuning.verdict import as_table, nu_gain, temperature_gain, temperature_of, verdict
 
@@ -14,9 +12,7 @@ __all__ = [
     "as_table",
     "choose",
     "nu_gain",
-    "recorded_search",
     "search",
-    "search_procedure",
     "stratified_folds",
     "temperature_gain",
     "temperature_of",

@@ -9,10 +9,12 @@ looks better than it is, however equal they are.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from scipy.stats import t as student_t
 
+from nu_ensembles.methods import AnyMethod
 from nu_ensembles.tuning.scores import OutOfFold, paired_difference
 
 LEVEL = 0.95
@@ -116,6 +118,13 @@ class SearchResult:
     def nll(self) -> np.ndarray:
         """Mean out-of-fold NLL `[P, S]`, nan where a candidate had been dropped."""
         return self.out_of_fold.mean_nll()
+
+    def method_of(self, method: AnyMethod) -> AnyMethod:
+        """The method that was chosen, of those that differ from this one in beta; a single candidate was itself."""
+        if len(self.betas) == 1:
+            return method
+        chosen: Any = dataclasses.replace(method, beta=self.beta)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        return chosen.effective()
 
     @property
     def beta(self) -> float:

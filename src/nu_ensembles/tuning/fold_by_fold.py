@@ -7,74 +7,89 @@ of the final training: what such members are worth depends on how many there are
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-import jax
 import numpy as np
-from jax import Array
 
-from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.engine.train import Evaluate
-from nu_ensembles.labels import random_key
-from nu_ensembles.methods import Method
-from nu_ensembles.models import Model
-from nu_ensembles.problem import Problem
-from nu_ensembles.stages import train_members
-from nu_ensembles.tuning.folds import Fold, with_validation
+from nu_ensembles.training import RunFolder, TrainingJob, predict_members, run_job
+from nu_ensembles.tuning.folds import Fold, first_deal, held_out_of
+from nu_ensembles.tuning.record import search_fingerprint
 from nu_ensembles.tuning.scores import OutOfFold
 
-# (the problem of the rows that train, x [V, …] that is held out, number of the fold) -> probabilities [S, V, C]
-Predict = Callable[[Problem, np.ndarray, int], np.ndarray]
+if TYPE_CHECKING:
+    from nu_ensembles.tuning.search import SearchSettings
+
+# (the job on the rows of a fold that train, x [V, …] that is held out, number of the fold) -> probabilities [S, V, C]
+Predict = Callable[[TrainingJob, np.ndarray, int], np.ndarray]
 
 
-def fold_by_fold(
-    problem: Problem,
-    folds: Sequence[Fold],
-    stops: np.ndarray,
-    predict: Predict,
-    *,
-    beta: float = 0.0,
-    validation: tuple[np.ndarray, np.ndarray] | None = None,
-) -> OutOfFold:
+def fold_by_fold(job: TrainingJob, folds: Sequence[Fold], stops: np.ndarray, predict: Predict) -> OutOfFold:
     """What one candidate predicts out of fold.
 
     Args:
       stops: int `[S]`, the steps that the predictions are for.
-      validation: `(x, codes)` that take the place of the folds.
     """
-    x, codes, weight = rows = problem.x, problem.codes, problem.weight
-    if validation is not None:
-        (x, codes, weight), folds = with_validation(rows, validation)
-    found = OutOfFold.empty(np.array([beta]), stops, codes, weight, folds, len(problem.classes))
-    by_fold = [predict(problem.part(fold.train), x[fold.held_out], number) for number, fold in enumerate(folds)]
-    widest = max(len(fold.held_out) for fold in folds)
+    held_out = held_out_of(job, folds)
+    beta = float(getattr(job.method, "beta", 0.0))
+    found = OutOfFold.empty(np.array([beta]), stops, held_out, len(job.problem.classes))
+    by_fold = [
+        predict(job.on_rows(fold.train, number), held_out.rows.x[fold.held_out], number)
+        for number, fold in enumerate(held_out.folds)
+    ]
+    widest = max(each.shape[1] for each in by_fold)
     padded = [np.pad(each, ((0, 0), (0, widest - each.shape[1]), (0, 0))) for each in by_fold]
     for stop in range(len(stops)):
         found.add(0, stop, np.stack([each[stop] for each in padded]))
     return found
 
 
-def along_a_training(
-    model: Model, method: Method, settings: Settings, n_members: int, stops: np.ndarray, seed: int | Array, verbose: int
-) -> Predict:
+def along_a_training(job: TrainingJob, folds: Sequence[Fold], stops: np.ndarray, verbose: int) -> OutOfFold:
     """Predictions of a method at every stop of one training a fold.
 
     The earlier members of a sequential method have done all steps when a later one starts, whatever the stop.
     """
-    key = random_key(seed)
 
-    def predict(part: Problem, x: np.ndarray, fold: int) -> np.ndarray:
-        trained = train_members(
-            part,
-            model,
-            method,
-            settings,
-            range(n_members),
-            int(stops[-1]),
-            jax.random.fold_in(key, fold),
-            evaluate=Evaluate(x, stops.tolist()),
-            verbose=verbose,
-            description=f"choosing the steps of {method.name}, fold {fold}",
-        )
-        return np.stack([trained.evaluations[int(stop)].mean(axis=0, dtype=np.float64) for stop in stops])
+    def predict(of_fold: TrainingJob, x: np.ndarray, fold: int) -> np.ndarray:
+        seen: dict[int, np.ndarray] = {}
+        evaluate = Evaluate(x, stops.tolist(), then=seen.__setitem__)
+        run_job(of_fold, evaluate=evaluate, verbose=verbose, for_good=False)
+        return np.stack([seen[int(stop)].mean(axis=0, dtype=np.float64) for stop in stops])
 
-    return predict
+    return fold_by_fold(job.replace(n_steps=int(stops[-1])), folds, stops, predict)
+
+
+def at_every_length(
+    job: TrainingJob,
+    folds: Sequence[Fold],
+    how: SearchSettings,
+    stops: np.ndarray,
+    run: RunFolder | None,
+    verbose: int,
+) -> OutOfFold:
+    """Predictions of a procedure, carried out at every length.
+
+    What suits its first training need not suit the whole: self-training ends with many more rows, and SWAG averages
+    over its last part. So it is carried out for every length and fold (of repeated deals only the first), which costs
+    some one and a half times the longest training a fold.
+
+    Args:
+      run: keeps what was predicted in every fold, so that a killed search goes on from there.
+    """
+    fingerprint = "" if run is None else search_fingerprint(job, folds, how)
+
+    def predict(of_fold: TrainingJob, x: np.ndarray, fold: int) -> np.ndarray:
+        def mean_probability(steps: int, name: str) -> np.ndarray:
+            members = run_job(of_fold.replace(n_steps=steps), run=run, verbose=verbose, name=f"{name}-")
+            return predict_members(members, job.settings.dtype, x).mean(axis=0, dtype=np.float64)
+
+        found = []
+        for steps in stops.tolist():
+            name = f"{steps}-steps-without-fold-{fold}"
+            if run is None:
+                found.append(mean_probability(steps, name))
+            else:
+                found.append(run.remembered(name, fingerprint, lambda s=steps, n=name: mean_probability(s, n)))
+        return np.stack(found)
+
+    return fold_by_fold(job, first_deal(folds), stops, predict)

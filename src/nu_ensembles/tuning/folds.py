@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nu_ensembles.errors import InputError
+from nu_ensembles.methods import TrainingRows
+from nu_ensembles.training import TrainingJob
 
 
 class Fold(NamedTuple):
@@ -17,18 +19,18 @@ class Fold(NamedTuple):
     held_out: np.ndarray
 
 
-def stratified_folds(codes: np.ndarray, n_folds: int, n_repeats: int, seed: int) -> list[Fold]:
+def stratified_folds(y: np.ndarray, n_folds: int, n_repeats: int, seed: int) -> list[Fold]:
     """Folds in which every class is spread as evenly as its number of rows allows.
 
     A class needs two rows: then whichever of them is held out, another one trains. A repeat deals the rows anew.
 
     Args:
-      codes: class numbers `[N]`.
+      y: class numbers `[N]`.
 
     Returns:
       `n_folds * n_repeats` folds, those of a repeat together.
     """
-    counts = np.bincount(codes)
+    counts = np.bincount(y)
     alone = np.flatnonzero(counts == 1)
     if len(alone):
         raise InputError(
@@ -36,14 +38,14 @@ def stratified_folds(codes: np.ndarray, n_folds: int, n_repeats: int, seed: int)
             "beta or the training length holds rows out: add a row, give a validation set, or set beta and turn "
             "early_stopping off."
         )
-    n_folds = min(n_folds, len(codes))
+    n_folds = min(n_folds, len(y))
     folds = []
     for repeat in range(n_repeats):
         rng = np.random.default_rng([seed, repeat])
-        fold_of = np.empty(len(codes), np.int64)
+        fold_of = np.empty(len(y), np.int64)
         dealt = 0
         for label in np.flatnonzero(counts):
-            rows = rng.permutation(np.flatnonzero(codes == label))
+            rows = rng.permutation(np.flatnonzero(y == label))
             # Going on where the last class stopped keeps the folds equally large.
             fold_of[rows] = (dealt + np.arange(len(rows))) % n_folds
             dealt += len(rows)
@@ -51,18 +53,28 @@ def stratified_folds(codes: np.ndarray, n_folds: int, n_repeats: int, seed: int)
     return folds
 
 
-def with_validation(
-    rows: tuple[np.ndarray, np.ndarray, np.ndarray], validation: tuple[np.ndarray, np.ndarray]
-) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], list[Fold]]:
-    """Labelled rows (x, codes, weight) followed by validation rows (x, codes), and the fold that tells them apart."""
-    x, codes, weight = rows
-    n_labelled, n_held_out = len(x), len(validation[0])
-    joined = (
-        np.concatenate([x, validation[0]]),
-        np.concatenate([codes, validation[1].astype(codes.dtype)]),
-        np.concatenate([weight, np.ones(n_held_out, weight.dtype)]),
+class HeldOut(NamedTuple):
+    """Labelled rows, and the folds that hold some of them out.
+
+    rows: those that train and those that are held out, and the unlabelled ones.
+    """
+
+    rows: TrainingRows
+    folds: Sequence[Fold]
+
+
+def held_out_of(job: TrainingJob, folds: Sequence[Fold]) -> HeldOut:
+    """The job's rows and folds; if it has validation rows, these follow the labelled ones and are the one fold."""
+    if job.validation is None:
+        return HeldOut(job.rows, folds)
+    rows, other = job.rows, job.validation
+    joined = rows._replace(
+        x=np.concatenate([rows.x, other.x]),
+        y=np.concatenate([rows.y, other.y.astype(rows.y.dtype)]),
+        weight=np.concatenate([rows.weight, other.weight.astype(rows.weight.dtype)]),
     )
-    return joined, [Fold(np.arange(n_labelled), np.arange(n_labelled, n_labelled + n_held_out))]
+    n_labelled, n_all = len(rows.x), len(joined.x)
+    return HeldOut(joined, [Fold(np.arange(n_labelled), np.arange(n_labelled, n_all))])
 
 
 def first_deal(folds: Sequence[Fold]) -> list[Fold]:

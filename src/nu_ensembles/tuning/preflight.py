@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from nu_ensembles import models
 from nu_ensembles.datasets.splits import split
-from nu_ensembles.engine.assembly import Settings
-from nu_ensembles.inputs import Unlabeled
+from nu_ensembles.engine.settings import Settings
 from nu_ensembles.methods import Standard
 from nu_ensembles.metrics import evaluate
-from nu_ensembles.problem import Problem, prepare
+from nu_ensembles.problem import Problem, Unlabeled, prepare
+from nu_ensembles.training import make_job, steps_in
 from nu_ensembles.tuning.advice import Estimate, Evidence, OutOfFoldFit, advise
 from nu_ensembles.tuning.folds import stratified_folds
 from nu_ensembles.tuning.scores import paired_difference
@@ -81,7 +80,7 @@ def preflight(
     X = np.asarray(X)
     # Scaled as the estimator does it, so that the two sets are compared, and trained on, as they will be used.
     problem = prepare(X, y, rows, standardize=X.ndim == 2 and X.dtype != np.uint8)
-    counts = np.bincount(problem.codes, minlength=len(problem.classes))
+    counts = np.bincount(problem.y, minlength=len(problem.classes))
     settings = Settings(batch_size, learning_rate=learning_rate)
     examined = _at_most(problem, MOST_LABELLED, seed)
     early, last, rise = _out_of_fold(examined, settings, max_iter, seed, verbose)
@@ -114,18 +113,15 @@ def _out_of_fold(
 ) -> tuple[OutOfFoldFit, OutOfFoldFit, Estimate]:
     """A small standard ensemble at its best step and at its last one, and the relative rise of its NLL between them."""
     n_repeats = 2 if len(problem.x) < FEW_LABELS else 1
-    folds = stratified_folds(problem.codes, 5, n_repeats, seed)
-    network = models.build("mlp", len(problem.classes))
-    max_steps = min(max_iter * -(-len(problem.x) // settings.batch_size), MOST_STEPS)
+    folds = stratified_folds(problem.y, 5, n_repeats, seed)
+    max_steps = min(steps_in(max_iter, len(problem.x), settings.batch_size), MOST_STEPS)
+    job = make_job(problem, "mlp", Standard(), settings, n_members=1, n_steps=max_steps, seed=seed)
     fits: list[OutOfFoldFit] = []
     losses: list[np.ndarray] = []
     # Two searches, because one that is past its best is dropped and never sees the last step.
-    for n_stops in (SearchSettings().n_stops, 1):
-        how = SearchSettings(betas=(0.0,), n_stops=n_stops, extend=False)
-        result = search(
-            problem, network, lambda _: Standard(), folds, settings, max_steps, seed, how=how, verbose=verbose
-        )
-        scores = evaluate(result.out_of_fold.probabilities[0], result.out_of_fold.codes, intervals=LEVEL, seed=seed)
+    for n_stops in (None, 1):
+        result = search(job, folds, SearchSettings(betas=None, n_stops=n_stops), verbose=verbose)
+        scores = evaluate(result.out_of_fold.probabilities[0], result.out_of_fold.y, intervals=LEVEL, seed=seed)
         estimates = {
             name: Estimate(scores[name], scores[f"{name}_low"], scores[f"{name}_high"])
             for name in ("accuracy", "nll", "overconfidence")
@@ -142,14 +138,8 @@ def _at_most(problem: Problem, n_rows: int, seed: int) -> Problem:
     """A part of the labelled rows with every class in proportion, if there are more."""
     if len(problem.x) <= n_rows:
         return problem
-    drawn = split(len(problem.x), {"kept": n_rows}, seed, stratify=problem.codes)["kept"]
+    drawn = split(len(problem.x), {"kept": n_rows}, seed, stratify=problem.y)["kept"]
     # Folds need two rows of every class, however rare it is.
-    first_two = [np.flatnonzero(problem.codes == code)[:2] for code in range(len(problem.classes))]
+    first_two = [np.flatnonzero(problem.y == code)[:2] for code in range(len(problem.classes))]
     rows = np.unique(np.concatenate([drawn, *first_two]))
-    return dataclasses.replace(
-        problem,
-        x=problem.x[rows],
-        codes=problem.codes[rows],
-        weight=problem.weight[rows],
-        row_numbers=problem.row_numbers[rows],
-    )
+    return problem.part(rows)

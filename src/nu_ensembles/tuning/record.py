@@ -9,68 +9,45 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nu_ensembles import storage
-from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.errors import InputError
-from nu_ensembles.methods import Method
-from nu_ensembles.models import Model
-from nu_ensembles.problem import Problem
+from nu_ensembles.problem import plain_seed
+from nu_ensembles.training import RunFolder, TrainingJob
 from nu_ensembles.tuning.choice import SearchResult
 from nu_ensembles.tuning.folds import Fold
 from nu_ensembles.tuning.scores import OutOfFold
-from nu_ensembles.tuning.search import SearchSettings, search
+
+if TYPE_CHECKING:
+    from nu_ensembles.tuning.search import SearchSettings
 
 INDEX, ARRAYS = "search.json", "search.safetensors"
-_OUT_OF_FOLD = ("betas", "steps", "losses", "probabilities", "rows", "codes", "weight", "fold_of")
+_OUT_OF_FOLD = ("betas", "steps", "losses", "probabilities", "rows", "y", "weight", "fold_of")
 
 
-def recorded_search(
-    folder: Path | None,
-    problem: Problem,
-    model: Model,
-    method_of: Callable[[float], Method],
+def kept_search(
+    run: RunFolder | None,
+    job: TrainingJob,
     folds: Sequence[Fold],
-    settings: Settings,
-    max_steps: int,
-    seed: int,
-    *,
     how: SearchSettings,
-    validation: tuple[np.ndarray, np.ndarray] | None = None,
-    verbose: int = 0,
+    search: Callable[[], SearchResult],
 ) -> SearchResult:
-    """The search recorded in a run folder, or else a new one, which is then recorded there.
-
-    Args:
-      folder: of the run; None searches without a record. The others are those of `search`.
+    """The search that the run folder holds, or else a new one, which is then kept there.
 
     Raises:
       InputError: the folder holds the search of other data or settings.
     """
-    fingerprint = ""
-    if folder is not None:
-        configuration = (model.spec or model, method_of(0.0), settings, how)
-        fingerprint = search_fingerprint((*configuration, max_steps, seed), problem, folds, validation)
-        if (folder / INDEX).exists():
-            return _read(folder, fingerprint, folds)
-    result = search(
-        problem,
-        model,
-        method_of,
-        folds,
-        settings,
-        max_steps,
-        seed,
-        how=how,
-        validation=validation,
-        verbose=verbose,
-    )
-    if folder is not None:
-        _write(folder, fingerprint, result)
+    if run is None:
+        return search()
+    fingerprint = search_fingerprint(job, folds, how)
+    if (run.folder / INDEX).exists():
+        return _read(run.folder, fingerprint, folds)
+    result = search()
+    _write(run.folder, fingerprint, result)
     return result
 
 
@@ -104,16 +81,12 @@ def _read(folder: Path, fingerprint: str, folds: Sequence[Fold]) -> SearchResult
     return SearchResult(OutOfFold(**arrays, folds=folds), chosen, best, entry["tolerance"])
 
 
-def search_fingerprint(
-    configuration: tuple[Any, ...],
-    problem: Problem,
-    folds: Sequence[Fold],
-    validation: tuple[np.ndarray, np.ndarray] | None,
-) -> str:
+def search_fingerprint(job: TrainingJob, folds: Sequence[Fold], how: SearchSettings) -> str:
     """A hash of everything that decides the outcome of a search."""
+    configuration = job.network.spec or job.network, job.method, job.settings, how, job.n_steps, plain_seed(job.seed)
     digest = hashlib.sha256(lasting_repr(configuration).encode())
-    data = (problem.x, problem.codes, problem.weight, problem.x_unlabeled, *(validation or ()))
-    for part in (*data, *(rows for fold in folds for rows in fold)):
+    shown = () if job.validation is None else (job.validation.x, job.validation.y)
+    for part in (*job.rows, *shown, *(rows for fold in folds for rows in fold)):
         array = np.ascontiguousarray(np.zeros(0) if part is None else part)
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(array.reshape(-1).view(np.uint8).data)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nu_ensembles.tuning.folds import Fold
+from nu_ensembles.tuning.folds import Fold, HeldOut
 
 # A candidate is dropped when its loss is so many paired standard errors above its own best and still rises (it
 # overfits: later steps will not be chosen), or from the middle of the run on so many above the best of all, if it
@@ -34,7 +34,7 @@ class OutOfFold:
     betas: `[P]`; steps: `[S]`.
     losses: `[P, S, N]`, -log p of the true class, mean over repeats; nan where nothing was measured.
     probabilities: `[P, N, C]` at the candidate's best stop so far (mean over repeats).
-    rows: `[N]`, which rows were held out; codes, weight: `[N]`, of those rows.
+    rows: `[N]`, which rows were held out; y, weight: `[N]`, of those rows.
     fold_of: `[N]`, the fold of the first repeat that held the row out.
     """
 
@@ -43,7 +43,7 @@ class OutOfFold:
     losses: np.ndarray
     probabilities: np.ndarray
     rows: np.ndarray
-    codes: np.ndarray
+    y: np.ndarray
     weight: np.ndarray
     fold_of: np.ndarray
     folds: Sequence[Fold]
@@ -53,11 +53,10 @@ class OutOfFold:
         cls,
         betas: np.ndarray,
         steps: np.ndarray,
-        codes: np.ndarray,
-        weight: np.ndarray,
-        folds: Sequence[Fold],
+        held_out: HeldOut,
         n_classes: int,
     ) -> OutOfFold:
+        folds = held_out.folds
         rows = np.unique(np.concatenate([fold.held_out for fold in folds]))
         fold_of = np.full(len(rows), -1)
         for number, fold in reversed(list(enumerate(folds))):
@@ -68,8 +67,8 @@ class OutOfFold:
             np.full((len(betas), len(steps), len(rows)), np.nan),
             np.full((len(betas), len(rows), n_classes), np.nan),
             rows,
-            codes[rows],
-            weight[rows],
+            held_out.rows.y[rows],
+            held_out.rows.weight[rows],
             fold_of,
             folds,
         )
@@ -85,7 +84,7 @@ class OutOfFold:
         for fold, predicted in zip(self.folds, by_fold, strict=True):
             where = np.searchsorted(self.rows, fold.held_out)
             predicted = predicted[: len(where)].astype(np.float64)
-            of_label = predicted[np.arange(len(where)), self.codes[where]]
+            of_label = predicted[np.arange(len(where)), self.y[where]]
             losses[where] -= np.log(np.maximum(of_label, np.finfo(np.float32).tiny))
             probabilities[where] += predicted
             times[where] += 1

@@ -18,7 +18,7 @@ CLEARLY = 2.0
 
 def temperature_of(found: OutOfFold, candidate: int) -> float:
     """The temperature that suits a candidate's out-of-fold probabilities at its best step."""
-    return fit_temperature(found.probabilities[candidate], found.codes, PRIOR)
+    return fit_temperature(found.probabilities[candidate], found.y, PRIOR)
 
 
 def temperature_gain(result: SearchResult) -> Gain:
@@ -28,7 +28,7 @@ def temperature_gain(result: SearchResult) -> Gain:
     validation set is parted in two for this.
     """
     found = result.out_of_fold
-    probabilities, labels = found.probabilities[0], found.codes
+    probabilities, labels = found.probabilities[0], found.y
     before, after = np.empty(len(labels)), np.empty(len(labels))
     part_of = parts_of(found)
     for part in np.unique(part_of):

@@ -6,42 +6,14 @@ no two of up to c members are ever asked to fit the same label on the same point
 
 from __future__ import annotations
 
-import operator
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nu_ensembles.errors import InputError
-from nu_ensembles.inputs import check_whole
-
-THREEFRY = "threefry2x32"
-
-
-def random_key(seed: int | Array) -> Array:
-    """A threefry key from a seed; a key passes through.
-
-    Threefry whatever the user's default: the other generators draw differently under `vmap`, which would make
-    the plans of the engine disagree.
-    """
-    if isinstance(seed, Array):
-        if jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
-            if seed.shape != () or str(jax.random.key_impl(seed)) != THREEFRY:
-                raise InputError(
-                    f"A key that serves as a seed is one key, made by jax.random.key(…, impl={THREEFRY!r})."
-                )
-            return seed
-        if seed.shape == (2,) and seed.dtype == jnp.uint32:
-            return jax.random.wrap_key_data(seed, impl=THREEFRY)
-    try:
-        number = operator.index(seed)  # pyright: ignore[reportArgumentType]
-    except TypeError:
-        raise InputError(f"A seed is a whole number or a jax.random key, not {seed!r}.") from None
-    # JAX would cut a longer one to its last 32 bits, so that different seeds gave the same draws.
-    if not -(1 << 31) <= number < 1 << 32:
-        raise InputError(f"A seed has at most 32 bits, and {number} has more; use one below {1 << 32}.")
-    return jax.random.key(number, impl=THREEFRY)
+from nu_ensembles.problem.inputs import check_whole
+from nu_ensembles.problem.seeds import random_key
 
 
 def random_labels(seed: int | Array, n_points: int, n_classes: int, n_members: int) -> Array:

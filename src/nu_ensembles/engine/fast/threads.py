@@ -55,7 +55,7 @@ def side_by_side(tasks: Sequence[Callable[[threading.Event], Result]]) -> list[R
 
 
 @contextmanager
-def beside(task: Callable[[], Any]) -> Iterator[None]:
+def in_background(task: Callable[[], Any]) -> Iterator[None]:
     """Does a task in another thread, with JAX's settings of this one, while the body of the `with` runs in this one."""
     with ThreadPoolExecutor(1) as aside:
         future = aside.submit(_with_settings_of_here(task))

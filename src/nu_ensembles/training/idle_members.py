@@ -56,6 +56,6 @@ def idle_members(losses: np.ndarray, members: Sequence[int], problem: Problem) -
 
 def loss_of_guessing(problem: Problem) -> float:
     """Cross-entropy of the best constant prediction, in nats: the entropy of the labels' shares."""
-    shares = np.bincount(problem.codes, problem.weight)
+    shares = np.bincount(problem.y, problem.weight)
     shares = shares[shares > 0] / shares.sum()
     return float(-(shares * np.log(shares)).sum())

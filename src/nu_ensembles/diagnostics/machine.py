@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from nu_ensembles.engine import fused_update
 from nu_ensembles.engine.assembly import Settings
-from nu_ensembles.engine.compilation import ENGINE_RULES, MOST_BYTES, SWITCH, cache_folder
+from nu_ensembles.engine.fast.compilation import ENGINE_RULES, MOST_BYTES, SWITCH, cache_folder
 from nu_ensembles.engine.memory import free_bytes, lane_bytes
 from nu_ensembles.engine.plans import Plan, choose_plan
 from nu_ensembles.engine.program import TrainingData

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import jax
 from jax.profiler import ProfileData, ProfileOptions
 
-from nu_ensembles.engine.rehearsal import Rehearsal
+from nu_ensembles.diagnostics.rehearsal import Rehearsal
 
 Kind = Literal[
     "convolution",

@@ -13,8 +13,8 @@ from nu_ensembles.engine.loops import STEPS_A_ROUND
 from nu_ensembles.engine.plans import choose_plan
 from nu_ensembles.engine.program import TrainingData
 from nu_ensembles.engine.run import Run
-from nu_ensembles.labels import random_key
 from nu_ensembles.methods import Method
+from nu_ensembles.methods.labels import random_key
 from nu_ensembles.models import Model
 
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 import functools
 import os
 from pathlib import Path
+from typing import Any
 
 import jax
+
+from nu_ensembles.backend import Backend
 
 SWITCH = "NU_ENSEMBLES_COMPILATION_CACHE"
 MOST_BYTES = 1 << 30
@@ -22,6 +25,20 @@ jitted_without_search = functools.partial(jax.jit, compiler_options={"xla_gpu_au
 # XLA compiles and times two or three forms of every sum and every transposition. A deep network has dozens; timing them
 # makes its steps less than a hundredth faster (`python benchmarks/compiler_options.py --only WRN`).
 FEWER_TRIALS = {"xla_gpu_experimental_enable_fusion_autotuner": False}
+
+
+# What makes XLA give the same bits on every run on a GPU: no kernel that adds up in changing order, and none that is
+# chosen by timing it. A CPU does so anyway.
+SAME_BITS = {"xla_gpu_deterministic_ops": True}
+
+
+def step_options(deterministic: bool, n_convolutions: int) -> tuple[tuple[str, Any], ...]:
+    """The compiler's options for the steps of a network with so many convolutions."""
+    if deterministic:
+        return tuple(SAME_BITS.items())
+    if Backend.current().times_fewer_kernels(n_convolutions) and knows_options(*FEWER_TRIALS):
+        return tuple(FEWER_TRIALS.items())
+    return ()
 
 
 @functools.cache
@@ -87,5 +104,5 @@ def leave_out_slow_engines() -> None:
     fifth of the time to compile their steps (`python benchmarks/compiler_options.py --only WRN`). It holds for the
     whole process. A file of rules that the user names is left alone; an empty name switches ours off.
     """
-    if jax.default_backend() == "gpu":
+    if Backend.current().is_gpu:
         os.environ.setdefault(ENGINE_RULES, str(SLOW_ENGINES))

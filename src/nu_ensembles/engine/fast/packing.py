@@ -8,14 +8,11 @@ user brings may care, and get the tree as it is.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
-
-from nu_ensembles.engine.factors import is_factors
 
 # Numbers a leaf may have to be packed; larger ones fill a kernel by themselves.
 SMALL = 4096
@@ -23,17 +20,10 @@ SMALL = 4096
 
 @dataclasses.dataclass(frozen=True)
 class Packed:
-    """A tree of arrays: its large leaves, and the small ones raveled into one vector `[S]`.
-
-    Among gradients, a large leaf may be `Factors`.
-    """
+    """A tree of arrays: its large leaves, and the small ones raveled into one vector `[S]`."""
 
     large: tuple[Any, ...]
     small: Array | None
-
-    def holding(self, leaves: Mapping[int, Any]) -> Packed:
-        """The same with other large leaves in some places; None takes one out."""
-        return Packed(tuple(leaves.get(place, leaf) for place, leaf in enumerate(self.large)), self.small)
 
 
 jax.tree_util.register_dataclass(Packed, data_fields=["large", "small"], meta_fields=[])
@@ -41,14 +31,14 @@ jax.tree_util.register_dataclass(Packed, data_fields=["large", "small"], meta_fi
 
 def pack(tree: Any) -> Packed:
     """The tree of one lane in two parts."""
-    leaves = jax.tree.leaves(tree, is_leaf=is_factors)
+    leaves = jax.tree.leaves(tree)
     large = tuple(leaf for leaf in leaves if _is_large(leaf))
     small = [leaf.ravel() for leaf in leaves if not _is_large(leaf)]
     return Packed(large, jnp.concatenate(small) if small else None)
 
 
 def _is_large(leaf: Any) -> bool:
-    return is_factors(leaf) or leaf.size > SMALL
+    return leaf.size > SMALL
 
 
 def unpack(packed: Packed, like: Any) -> Any:

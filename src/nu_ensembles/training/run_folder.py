@@ -72,6 +72,17 @@ class RunFolder:
         self.checkpoints = CheckpointFolder(self.folder / "checkpoints", checkpoint_seconds, resume)
         self._rows = {row["step"]: row for row in self._read_rows()}
 
+    @classmethod
+    def wanted(
+        cls, folder: str | Path | None, config: dict[str, Any], resume: bool, checkpoint_seconds: float
+    ) -> RunFolder | None:
+        """The run folder that the user asked for, or None."""
+        if folder is not None:
+            return cls(folder, config, resume, checkpoint_seconds)
+        if resume:
+            raise InputError("resume=True needs the run_folder of the run that is to go on.")
+        return None
+
     def _start(self, config: dict[str, Any]) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -113,7 +124,9 @@ class RunFolder:
         return [self._rows[step] for step in sorted(self._rows)]
 
     def stage(self, name: str) -> CheckpointFolder:
-        """Where one stage of a training keeps its checkpoints."""
+        """Where one stage of a training keeps its checkpoints; the only one, which has no name, in the run's own."""
+        if not name:
+            return self.checkpoints
         return CheckpointFolder(self.checkpoints.folder / name, self.checkpoint_seconds, self.resume)
 
     def remembered(self, name: str, fingerprint: str, compute: Callable[[], np.ndarray]) -> np.ndarray:

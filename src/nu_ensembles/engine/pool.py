@@ -1,0 +1,116 @@
+"""Sets of members that advance together, and are dropped one by one: the candidates of a search, the cells of a study.
+
+Where ensembles share a program (on a GPU) all sets train as one. Elsewhere each is a program of its own, the same
+compiled one, which makes dropping a set free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import jax
+import numpy as np
+
+from nu_ensembles.backend import Backend
+from nu_ensembles.engine.assembly import Assembly
+from nu_ensembles.engine.plans import choose_plan
+from nu_ensembles.engine.predict import fold_probabilities
+from nu_ensembles.engine.run import Run
+
+
+class LanePool:
+    """Lanes in groups, each group a `Run`.
+
+    Args:
+      assembly: all lanes, those of a set next to each other.
+      lanes_a_set: how many lanes make a set.
+      plan: "sharded" counts as "vectorised" here.
+      failures: see `Run`.
+    """
+
+    def __init__(
+        self, assembly: Assembly, lanes_a_set: int, plan: str = "auto", failures: Literal["raise", "mark"] = "raise"
+    ) -> None:
+        self.program, self.all_lanes, self.data = assembly
+        n_lanes = self.all_lanes.n_lanes
+        named = "vectorised" if plan == "sharded" else plan
+        decision = choose_plan(named, self.all_lanes.method, self.program, self.data, n_lanes)
+        self.on_host, self.failures = decision.on_host, failures
+        at_once = decision.lanes_at_once
+        if not Backend.current().ensembles_share_a_program:
+            at_once = min(at_once, lanes_a_set)
+        self.groups: list[tuple[np.ndarray, Run]] = []
+        for start in range(0, n_lanes, at_once):
+            indices = np.arange(start, min(start + at_once, n_lanes))
+            self.groups.append((indices, self._run(indices)))
+
+    def _run(self, indices: np.ndarray) -> Run:
+        lanes = self.all_lanes.select(indices)
+        return Run(self.program, lanes, self.data, on_host=self.on_host, failures=self.failures)
+
+    def advance(self, to_step: int, on_chunk: Callable[[int, float], None]) -> None:
+        """Trains all remaining lanes up to a step; `on_chunk(lane steps done, loss)` reports."""
+        for indices, run in self.groups:
+            before = run.step
+
+            def report(step: int, losses: np.ndarray, n_lanes: int = len(indices)) -> None:
+                nonlocal before
+                on_chunk((step - before) * n_lanes, float(np.mean(losses)))
+                before = step
+
+            run.advance(to_step, report)
+
+    def probabilities(self, lanes: np.ndarray, held_out: np.ndarray) -> np.ndarray:
+        """Probabilities `[len(lanes), V, C]` of remaining lanes, each on its own rows of the data.
+
+        Args:
+          held_out: int `[all lanes, V]`, numbers of rows.
+        """
+
+        def of_group(indices: np.ndarray, run: Run) -> np.ndarray:
+            model, dtype = self.program.model, self.program.dtype
+            return np.asarray(fold_probabilities(model, dtype, *run.variables, self.data.x, held_out[indices]))
+
+        return np.stack(self._gathered(lanes, of_group))
+
+    def variables(self, lanes: np.ndarray) -> Any:
+        """Parameters and mutable state of remaining lanes, in host memory."""
+        found = self._gathered(lanes, lambda _, run: _unstacked(jax.tree.map(np.asarray, run.variables)))
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
+
+    def failed_at(self, lanes: np.ndarray) -> np.ndarray:
+        """int `[len(lanes)]`, the step at which each of these lanes failed, or -1."""
+        return np.array(self._gathered(lanes, lambda _, run: run.failed_at))
+
+    def _gathered(self, lanes: np.ndarray, of_group: Callable[[np.ndarray, Run], Sequence[Any]]) -> list[Any]:
+        """What `of_group(indices, run)` gives for each lane of a group, for these lanes in their order."""
+        found: dict[int, Any] = {}
+        for indices, run in self.groups:
+            if np.isin(indices, lanes).any():
+                found |= dict(zip(indices.tolist(), of_group(indices, run), strict=True))
+        return [found[int(lane)] for lane in lanes]
+
+    def keep(self, lanes: np.ndarray) -> None:
+        """Drops all lanes but these.
+
+        A group shrinks when half of it is gone; less than that is not worth a compilation.
+        """
+        groups = []
+        for indices, run in self.groups:
+            kept = np.isin(indices, lanes)
+            if not kept.any():
+                continue
+            if kept.sum() <= len(indices) // 2:
+                smaller = self._run(indices[kept])
+                smaller.restore(jax.tree.map(lambda leaf, k=kept: leaf[k], run.state), run.step)
+                groups.append((indices[kept], smaller))
+            else:
+                groups.append((indices, run))
+        self.groups = groups
+
+
+def _unstacked(tree: Any) -> list[Any]:
+    """A tree with a leading axis of lanes as a list of trees."""
+    leaves, structure = jax.tree.flatten(tree)
+    return [jax.tree.unflatten(structure, of_lane) for of_lane in zip(*leaves, strict=True)]

@@ -1,0 +1,85 @@
+"""How lanes train, whatever the method: batch sizes, rates, augmentation, precision, plan."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import optax
+
+from nu_ensembles.engine.augmentation import Augmentation
+from nu_ensembles.engine.plans import check_plan
+from nu_ensembles.engine.program import Program
+from nu_ensembles.errors import InputError, unknown_name
+from nu_ensembles.methods import Method
+from nu_ensembles.models import Model
+from nu_ensembles.problem.inputs import check_positive, check_whole
+
+DTYPES = ("float32", "float64")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How lanes train, whatever the method.
+
+    Attributes:
+      batch_size: labelled rows a member sees in a step.
+      unlabeled_batch_size: unlabelled rows beside them; None for the same number.
+      learning_rate, weight_decay: of AdamW, constant.
+      augment: applied to labelled images; augment_unlabeled: to unlabelled ones too.
+      optimiser: an optax optimiser instead of AdamW, with its own rate and decay.
+      dtype: "float32", or "float64" under jax's x64 mode.
+      plan: "auto", "vectorised", "sequential" or "sharded".
+      deterministic: the same bits on every run on a GPU, too, where training is slower for it.
+    """
+
+    batch_size: int = 32
+    unlabeled_batch_size: int | None = None
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-4
+    augment: Augmentation | None = None
+    augment_unlabeled: bool = False
+    optimiser: optax.GradientTransformation | None = None
+    dtype: str = "float32"
+    plan: str = "auto"
+    deterministic: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "unlabeled_batch_size"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, check_whole(getattr(self, name), name))
+        check_positive(self.learning_rate, "learning_rate")
+        check_positive(self.weight_decay, "weight_decay", zero_allowed=True)
+        if self.dtype not in DTYPES:
+            raise unknown_name("dtype of training", self.dtype, DTYPES)
+        if self.dtype == "float64" and not jax.config.read("jax_enable_x64"):
+            raise InputError('dtype="float64" needs jax.config.update("jax_enable_x64", True) first.')
+        check_plan(self.plan)
+
+    def check_method(self, method: Method) -> None:
+        """Refuses a method that cannot train under these settings."""
+        check_plan(self.plan, method)
+        if method.is_sequential and self.augment_unlabeled and self.augment is not None:
+            raise InputError(
+                f"{method.name!r} compares a member with what earlier ones said about the unlabelled rows as they are, "
+                "so these cannot be augmented; leave augment_unlabeled out."
+            )
+
+    def program(self, model: Model, least_rows: int, n_unlabeled: int) -> Program:
+        """The static side of a training with these settings, on so many rows or more."""
+        return Program(
+            model=model,
+            batch_size=self.batch_size,
+            unlabeled_batch_size=self.unlabeled_batch_size or self.batch_size,
+            least_rows=power_of_two_below(least_rows),
+            least_unlabeled_rows=power_of_two_below(max(n_unlabeled, 1)),
+            augment=self.augment,
+            augment_unlabeled=self.augment if self.augment_unlabeled else None,
+            optimiser=self.optimiser,
+            dtype=self.dtype,
+            deterministic=self.deterministic,
+        )
+
+
+def power_of_two_below(n: int) -> int:
+    return 1 << (n.bit_length() - 1)

@@ -1,0 +1,8 @@
+"""From a checked problem to a trained ensemble: the job, the runner, the run folder, `nu.fit`."""
+
+from nu_ensembles.training.fit_arrays import fit
+from nu_ensembles.training.job import TrainingJob, make_job, steps_in
+from nu_ensembles.training.run_folder import RunFolder, environment
+from nu_ensembles.training.runner import predict_members, run_job
+
+__all__ = ["RunFolder", "TrainingJob", "environment", "fit", "make_job", "predict_members", "run_job", "steps_in"]

@@ -1,0 +1,171 @@
+"""`nu.fit`: from arrays to a trained ensemble, for any network and any method.
+
+The scikit-learn classifiers add input scaling by default and the choice of beta; this is the level below.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optax
+from jax import Array
+
+from nu_ensembles.engine.augmentation import Augmentation, as_augmentation
+from nu_ensembles.engine.settings import Settings
+from nu_ensembles.engine.train import Evaluate
+from nu_ensembles.ensemble import Ensemble
+from nu_ensembles.errors import InputError
+from nu_ensembles.methods import AnyMethod, Nu, Standard
+from nu_ensembles.metrics import evaluate as score
+from nu_ensembles.models import Model
+from nu_ensembles.problem import check_positive, check_whole, labelled_pair, prepare
+from nu_ensembles.training.job import TrainingJob, make_job, steps_in
+from nu_ensembles.training.run_folder import RunFolder
+from nu_ensembles.training.runner import run_job
+
+
+def fit(
+    model: str | Model,
+    x: Any,
+    y: Any,
+    x_unlabeled: Any = None,
+    method: AnyMethod | str | None = None,
+    n_members: int = 10,
+    epochs: float | None = None,
+    seed: int | Array = 0,
+    *,
+    steps: int | None = None,
+    sample_weight: Any = None,
+    classes: Sequence[Any] | np.ndarray | None = None,
+    standardize: bool = False,
+    batch_size: int = 32,
+    unlabeled_batch_size: int | None = None,
+    learning_rate: float = 1e-3,
+    weight_decay: float = 1e-4,
+    augment: str | Augmentation | None = None,
+    augment_unlabeled: bool = False,
+    optimizer: optax.GradientTransformation | None = None,
+    dtype: str = "float32",
+    plan: str = "auto",
+    deterministic: bool = False,
+    validation: tuple[Any, Any] | None = None,
+    evaluate_every: float = 10,
+    run_folder: str | Path | None = None,
+    resume: bool = False,
+    checkpoint_seconds: float = 30.0,
+    add_to: Ensemble | None = None,
+    verbose: int = 0,
+) -> Ensemble:
+    """Trains an ensemble.
+
+    Args:
+      model: a built-in network's name ("mlp", "lenet", "wide_resnet", …) or a `nu.Model`.
+      x: `[N, …]`; floats are used as they are (see `standardize`), uint8 images become x/255.
+      y: `[N]`, labels of any type.
+      x_unlabeled: `[M, …]`, or None.
+      method: a method of `nu.methods`, or its name; `Nu(beta=0.01)` by default, `Standard()` without unlabelled data.
+      n_members: K.
+      epochs: passes over the labelled rows, 100 by default, of whole batches: 70 rows in batches of 32 are two steps.
+        Or give `steps`, the number of optimiser steps.
+      seed: a whole number or a `jax.random` key. Member k depends on the seed and k alone, not on K.
+      classes: all classes, if y does not hold each of them.
+      standardize: scale every feature to mean 0 and variance 1 over labelled and unlabelled rows.
+      augment: "flip_crop", or any hashable `(key, images) -> images`; for labelled images, as published.
+      deterministic: train to the same bits on a GPU, too, where it takes longer; a CPU does so anyway.
+      validation: `(x, y)` to score every `evaluate_every` epochs; the scores stand in `ensemble.history`. A method
+        of several trainings is scored at its end, and makes its own choices (as "hyper_deep" does) on these rows.
+      run_folder: where checkpoints, scores and the model are written as the run goes. With `resume=True` a killed run
+        goes on from its last checkpoint, to the same bits on a CPU or with `deterministic=True`.
+      add_to: an ensemble trained with the same arguments; only the members that it lacks are trained.
+      verbose: 0 is silent; otherwise a progress bar on a terminal.
+
+    Returns:
+      the trained `Ensemble`.
+
+    Raises:
+      InputError: data or options that cannot be used; the sentence says what to do.
+      NonFiniteLossError: the training diverged.
+    """
+    n_members = check_whole(n_members, "n_members")
+    problem = prepare(x, y, x_unlabeled, sample_weight, classes, standardize, names=("x", "x_unlabeled"))
+    if method is None:
+        method = Nu() if problem.n_unlabeled else Standard()
+    settings = Settings(
+        batch_size=batch_size,
+        unlabeled_batch_size=unlabeled_batch_size,
+        learning_rate=learning_rate,
+        weight_decay=weight_decay,
+        augment=as_augmentation(augment),
+        augment_unlabeled=augment_unlabeled,
+        optimiser=optimizer,
+        dtype=dtype,
+        plan=plan,
+        deterministic=deterministic,
+    )
+    held_out = None
+    if validation is not None:
+        held_out = problem.further_rows(*labelled_pair(validation), "the validation x")
+    job = make_job(
+        problem,
+        model,
+        method,
+        settings,
+        n_members,
+        _n_steps(epochs, steps, len(problem.x), batch_size),
+        seed,
+        model_options={} if dtype == "float32" else {"dtype": dtype},
+        validation=held_out,
+    )
+    if add_to is not None:
+        job = job.missing_from(add_to)
+    every = steps_in(check_positive(evaluate_every, "evaluate_every"), len(problem.x), batch_size)
+    # Only now, when the data and the options are known to be good, is anything written.
+    run = RunFolder.wanted(run_folder, {"n_members": n_members, **job.manifest()}, resume, checkpoint_seconds)
+    history: list[dict[str, Any]] = []
+    recorded = _recording(history, run)
+    trained = run_job(job, evaluate=_scoring(job, every, recorded), run=run, verbose=verbose)
+    ensemble = job.ensemble(trained, history=history)
+    if validation is not None and held_out is not None and not job.method.is_one_training:
+        recorded(job.n_steps, ensemble.predict_members(validation[0]), held_out[1])
+    if run is not None:
+        ensemble = dataclasses.replace(ensemble, history=run.rows())
+    if add_to is not None:
+        ensemble = add_to.with_members_of(ensemble)
+    if run is not None:
+        ensemble.save(run.folder / "model")
+        run.finish()
+    return ensemble
+
+
+def _n_steps(epochs: float | None, steps: int | None, n_rows: int, batch_size: int) -> int:
+    check_whole(batch_size, "batch_size")
+    if steps is not None:
+        if epochs is not None:
+            raise InputError("Give epochs or steps, not both.")
+        return check_whole(steps, "steps")
+    return steps_in(100 if epochs is None else check_positive(epochs, "epochs"), n_rows, batch_size)
+
+
+def _recording(history: list[dict[str, Any]], run: RunFolder | None) -> Callable[[int, np.ndarray, np.ndarray], None]:
+    """A function that puts the scores at a step, of probabilities `[K, N, C]`, into the history and the run folder."""
+
+    def record(step: int, probabilities: np.ndarray, y: np.ndarray) -> None:
+        row = {"step": step, **{name: float(value) for name, value in score(probabilities, y).items()}}
+        history.append(row)
+        if run is not None:
+            run.add_row(row)
+
+    return record
+
+
+def _scoring(job: TrainingJob, every: int, record: Callable[[int, np.ndarray, np.ndarray], None]) -> Evaluate | None:
+    """Predict the validation rows now and then, and record their scores, where there are any."""
+    rows = job.validation
+    if rows is None or not job.method.is_one_training:
+        return None
+    at = [*range(every, job.n_steps, every), job.n_steps]
+    return Evaluate(rows.x, at, then=lambda step, probabilities: record(step, probabilities, rows.y))

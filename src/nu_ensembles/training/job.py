@@ -1,0 +1,230 @@
+"""A training, fully decided before it starts: what is trained, by which method, how, for how long, from which seed.
+
+`nu.fit`, the classifiers, searches and studies all make their jobs here and hand them to the same runner.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+
+from nu_ensembles import methods, models
+from nu_ensembles.engine.augmentation import check_augmentation
+from nu_ensembles.engine.checkpoints import lasting_repr
+from nu_ensembles.engine.settings import Settings
+from nu_ensembles.ensemble import Ensemble
+from nu_ensembles.errors import InputError
+from nu_ensembles.methods import AnyMethod, Members, TrainingRows
+from nu_ensembles.models import Model, variable_shapes
+from nu_ensembles.problem import Problem, plain_seed, random_key
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TrainingJob:
+    """Everything that decides a training.
+
+    Attributes:
+      problem: the data, checked and scaled.
+      network: what each member is.
+      method: as it will run on these data (`Nu(0)` is `Standard()`).
+      settings: batch sizes, rates, plan and so on.
+      members: the numbers of the members to train.
+      n_steps: optimiser steps of each.
+      seed: a whole number or a key. Member k depends on the seed and k alone.
+      validation: labelled rows beside the problem's, scaled as those are, or None.
+    """
+
+    problem: Problem
+    network: Model
+    method: AnyMethod
+    settings: Settings
+    members: tuple[int, ...]
+    n_steps: int
+    seed: int | Array
+    validation: TrainingRows | None = None
+
+    @property
+    def key(self) -> Array:
+        return random_key(self.seed)
+
+    @property
+    def rows(self) -> TrainingRows:
+        problem = self.problem
+        return TrainingRows(problem.x, problem.y, problem.weight, problem.x_unlabeled)
+
+    def replace(self, **changes: Any) -> TrainingJob:
+        """The same job but for these."""
+        return dataclasses.replace(self, **changes)
+
+    def on_rows(self, rows: np.ndarray, number: int) -> TrainingJob:
+        """The job of a fold: on these labelled rows alone, with a seed of its own, and not shown any validation."""
+        seed = jax.random.fold_in(self.key, number)
+        return self.replace(problem=self.problem.part(rows), seed=seed, validation=None)
+
+    def manifest(self) -> dict[str, Any]:
+        """What the ensemble's manifest tells of the training; plain values."""
+        settings = self.settings
+        return {
+            "method": self.method.name,
+            "hyper_parameters": methods.hyper_parameters(self.method),
+            "seed": plain_seed(self.seed),
+            "n_steps": self.n_steps,
+            "batch_size": settings.batch_size,
+            "unlabeled_batch_size": settings.unlabeled_batch_size or settings.batch_size,
+            "learning_rate": settings.learning_rate,
+            "weight_decay": settings.weight_decay,
+            "n_labelled": len(self.problem.x),
+            "n_unlabelled": self.problem.n_unlabeled,
+            "dtype": settings.dtype,
+            "augment": None if settings.augment is None else lasting_repr(settings.augment),
+            "augment_unlabeled": settings.augment_unlabeled,
+            "optimizer": "AdamW" if settings.optimiser is None else lasting_repr(settings.optimiser),
+        }
+
+    def ensemble(
+        self,
+        members: Members,
+        *,
+        temperature: float = 1.0,
+        history: list[dict[str, Any]] | None = None,
+        **notes: Any,
+    ) -> Ensemble:
+        """The ensemble of trained members; what their method notes, and `notes`, join the manifest."""
+        networks = members.networks
+        of_method = {"procedure": members.notes} if members.notes else {}
+        return Ensemble(
+            model=networks.model,
+            params=networks.params,
+            model_state=networks.model_state,
+            classes=self.problem.classes,
+            row_shape=self.problem.row_shape,
+            standardisation=self.problem.standardisation,
+            pixels=self.problem.pixels,
+            columns=self.problem.columns,
+            temperature=temperature,
+            mask_keys=members.mask_keys,
+            training={**self.manifest(), **of_method, **notes},
+            history=[] if history is None else history,
+        )
+
+    def missing_from(self, ensemble: Ensemble) -> TrainingJob:
+        """The job of the members that an ensemble, trained by the same job, lacks.
+
+        Raises:
+          InputError: it has them all, or was trained otherwise.
+        """
+        if not self.method.is_independent:
+            raise InputError(
+                f"Members of {self.method.name!r} do not train independently, so none can be added; train the larger "
+                "ensemble anew."
+            )
+        n_there, n_wanted = ensemble.n_members, len(self.members)
+        if n_there >= n_wanted:
+            raise InputError(f"The ensemble has {n_there} members already; ask for more than that (n_members).")
+        there = ensemble.training
+        there = {**there, **({"seed": plain_seed(there["seed"])} if "seed" in there else {})}
+        differing = [name for name, value in self.manifest().items() if there.get(name) != value]
+        problem = self.problem
+        same = self.network, problem.classes, problem.row_shape, problem.standardisation, problem.pixels
+        differing += ensemble.differences(*same)
+        if differing:
+            raise InputError(
+                f"The ensemble was trained with another {' and '.join(differing)}; members can be added only with the "
+                "same arguments."
+            )
+        return self.replace(members=tuple(range(n_there, n_wanted)))
+
+
+def make_job(
+    problem: Problem,
+    model: str | Model,
+    method: AnyMethod | str,
+    settings: Settings,
+    n_members: int,
+    n_steps: int,
+    seed: int | Array,
+    *,
+    model_options: dict[str, Any] | None = None,
+    validation: tuple[np.ndarray, np.ndarray] | None = None,
+) -> TrainingJob:
+    """Decides a training, or says what is wrong with it, before anything is trained or written.
+
+    Args:
+      model_options: of a built-in network.
+      validation: rows and class numbers, scaled as the problem is.
+    """
+    if isinstance(method, str):
+        method = methods.build(method)
+    method = method_for(method, problem.n_unlabeled)
+    network = method.network(build_network(model, problem, model_options or {}), problem.row_shape)
+    settings.check_method(method.base)
+    check_augmentation(settings.augment, problem.row_shape)
+    shown = None
+    if validation is not None:
+        shown = TrainingRows(*validation, np.ones(len(validation[0]), np.float32))
+    job = TrainingJob(problem, network, method, settings, tuple(range(n_members)), n_steps, seed, shown)
+    method.check(job.rows, validated=shown is not None, own_optimizer=settings.optimiser is not None)
+    return job
+
+
+def steps_in(epochs: float, n_rows: int, batch_size: int) -> int:
+    """Optimiser steps in so many passes over the labelled rows; a pass is as many whole batches as they fill.
+
+    70 rows in batches of 32 are two steps a pass, fewer rows than a batch are one: as published.
+    """
+    return max(1, round(epochs * max(1, n_rows // batch_size)))
+
+
+def build_network(model: str | Model, problem: Problem, options: dict[str, Any]) -> Model:
+    """The user's network, after a look at its shapes: it takes the rows and gives a logit per class."""
+    if isinstance(model, str):
+        network = models.build(model, len(problem.classes), **options)
+    elif isinstance(model, Model):
+        network = model
+    else:
+        raise InputError(
+            f"model must be a name or a nu.Model, not a {type(model).__name__}; wrap your own module with "
+            "nu.models.from_linen, from_nnx or from_equinox."
+        )
+    x = jax.ShapeDtypeStruct((2, *problem.row_shape), np.float32)
+    variables = variable_shapes(network, problem.row_shape, x.dtype)
+    logits = jax.eval_shape(lambda v, x: network.apply(v, x, key=None, train=False), variables, x)
+    expected = 2, len(problem.classes)
+    found = getattr(logits, "shape", type(logits).__name__)
+    if found != expected:
+        raise InputError(
+            f"The network turns two rows into {found} where {expected} is expected: one logit for each class of y."
+        )
+    return network
+
+
+def method_for(method: AnyMethod, n_unlabeled: int) -> AnyMethod:
+    """The method that will run on so many unlabelled rows.
+
+    Without any, a nu-ensemble becomes the standard ensemble that it is at beta = 0, with a warning, and so does what
+    only adds nu to something else. Every other method that takes unlabelled rows is refused: it would be another one.
+    """
+    if isinstance(method, type) or not hasattr(method, "effective"):
+        raise InputError(
+            f"method must be a name, such as 'nu', or an instance, such as nu.methods.Nu(0.01), not {method!r}."
+        )
+    method = method.effective()
+    if not method.uses_unlabeled or n_unlabeled:
+        return method
+    without = method.without_unlabeled()
+    if without is None:
+        raise InputError(
+            f"The method {method.name!r} needs unlabelled rows, and there are none; pass some, or use another method, "
+            "such as 'standard'."
+        )
+    fallen = f"{without.name!r} without random labels" if without.name == method.name else f"a {without.name} ensemble"
+    warnings.warn(
+        f"There is no unlabelled data, so {method.name!r} falls back to {fallen}; pass unlabelled rows to use it.",
+        stacklevel=3,
+    )
+    return without

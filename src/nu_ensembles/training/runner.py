@@ -1,0 +1,119 @@
+"""From a job to trained members: the one way that everything trains.
+
+A method is carried out with a trainer, whose every training is a stage. In a run folder a stage has its own
+checkpoints, and once it is finished its networks stay there until the run ends: a killed run reads the finished stages
+and goes on within the one that it was in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+
+from nu_ensembles.engine.assembly import MemberSet, assemble
+from nu_ensembles.engine.predict import lane_predictions
+from nu_ensembles.engine.train import Evaluate, train
+from nu_ensembles.methods import Members, Method, Networks, Snapshots, TrainingRows
+from nu_ensembles.models.dropout import dropout_rate, with_dropout
+from nu_ensembles.training.idle_members import warn_of_idle_members
+from nu_ensembles.training.job import TrainingJob
+from nu_ensembles.training.run_folder import RunFolder
+
+# Folded into the seed for a procedure's own draws; members fold in their numbers, which never get this high.
+PROCEDURE = np.uint32(0xFFFFFFFE)
+
+
+def run_job(
+    job: TrainingJob,
+    *,
+    evaluate: Evaluate | None = None,
+    run: RunFolder | None = None,
+    verbose: int = 0,
+    name: str = "",
+    for_good: bool = True,
+) -> Members:
+    """Trains a job's members.
+
+    Args:
+      evaluate: rows to predict on the way, of a method that is one training.
+      run: where checkpoints go.
+      name: stands before the names of the stages, for a run folder that holds several jobs.
+      for_good: whether the user gets these members, and should know if some of them learnt nothing.
+    """
+    trainer = JobTrainer(job, evaluate, run, verbose, name)
+    found = job.method.carry_out(trainer)
+    if job.method.is_one_training:
+        if for_good and not job.method.base.is_joint:
+            rate = job.settings.learning_rate if job.settings.optimiser is None else None
+            warn_of_idle_members(trainer.losses, job.members, job.problem, rate)
+        return found
+    return dataclasses.replace(found, notes={**found.notes, "network_steps": trainer.network_steps})
+
+
+class JobTrainer:
+    """What a method trains with; see `nu_ensembles.methods.Trainer`.
+
+    Attributes:
+      network_steps: steps trained so far, summed over networks: what the method costs.
+      losses: `[K]`, of the networks at the end of the last training; see `engine.train.Trained`.
+    """
+
+    def __init__(
+        self, job: TrainingJob, evaluate: Evaluate | None, run: RunFolder | None, verbose: int, name: str
+    ) -> None:
+        self.job, self.evaluate, self.run, self.verbose, self.name = job, evaluate, run, verbose, name
+        self.rows, self.validation = job.rows, job.validation
+        self.n_classes = len(job.problem.classes)
+        self.members, self.n_members, self.n_steps = job.members, len(job.members), job.n_steps
+        self.learning_rate, self.weight_decay = job.settings.learning_rate, job.settings.weight_decay
+        self.dropout = dropout_rate(job.network)
+        self.key = jax.random.fold_in(job.key, PROCEDURE)
+        self.network_steps = 0
+        self.losses = np.empty(0)
+
+    def train(
+        self,
+        stage: str,
+        method: Method,
+        numbers: Sequence[int],
+        *,
+        rows: TrainingRows | None = None,
+        learning_rates: Sequence[float] | None = None,
+        weight_decays: Sequence[float] | None = None,
+        dropout: float | None = None,
+        snapshots: Snapshots | None = None,
+    ) -> Networks:
+        """See `nu_ensembles.methods.Trainer`."""
+        job, stage = self.job, self.name + stage
+        network = job.network if dropout is None else with_dropout(job.network, dropout)
+        members = MemberSet(job.key, list(numbers), method, learning_rates=learning_rates, weight_decays=weight_decays)
+        trained = train(
+            assemble(network, job.settings, rows or self.rows, self.n_classes, [members]),
+            self.n_steps,
+            plan=job.settings.plan,
+            evaluate=snapshots or self.evaluate,
+            checkpoints=None if self.run is None else self.run.stage(stage),
+            keep_finished=bool(stage),
+            verbose=self.verbose,
+            description=f"{stage or method.name}, {len(numbers)} members",
+        )
+        self.network_steps += len(numbers) * self.n_steps
+        self.losses = trained.losses
+        taken = None
+        if snapshots is not None:
+            taken = np.stack([trained.evaluations[at] for at in sorted(trained.evaluations)])
+        return Networks(job.network, trained.params, trained.model_state, taken)
+
+    def predict(self, networks: Networks, x: np.ndarray) -> np.ndarray:
+        """Probabilities `[len(networks), N, C]`."""
+        return predict_members(Members(networks), self.job.settings.dtype, x)
+
+
+def predict_members(members: Members, dtype: str, x: np.ndarray) -> np.ndarray:
+    """Probabilities `[K, N, C]` on rows that are scaled as the training rows were."""
+    networks = members.networks
+    params, model_state = jax.device_put((networks.params, networks.model_state))
+    return lane_predictions(networks.model, dtype, params, model_state, x, mask_keys=members.mask_keys)
