@@ -21,8 +21,8 @@ import numpy as np
 from sklearn.datasets import load_wine
 
 import nu_ensembles as nu
-from nu_ensembles.training.run_folder import environment
 from nu_ensembles.storage import write_json
+from nu_ensembles.training.run_folder import environment
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X, y, U, test X, test y
 

@@ -52,9 +52,9 @@ def measure(label: str, n_members: int) -> None:
     from jax.sharding import SingleDeviceSharding
 
     import nu_ensembles as nu
+    from nu_ensembles.diagnostics.rehearsal import random_data
     from nu_ensembles.engine.assembly import Settings, member_lanes
     from nu_ensembles.engine.augmentation import FlipAndCrop
-    from nu_ensembles.diagnostics.rehearsal import random_data
     from nu_ensembles.engine.run import Run
     from nu_ensembles.methods.labels import random_key
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import jax
 
-from nu_ensembles.training.run_folder import environment
 from nu_ensembles.studies.provenance import code_fingerprint
+from nu_ensembles.training.run_folder import environment
 
 
 def device_slug() -> str:

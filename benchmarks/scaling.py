@@ -24,10 +24,10 @@ import jax
 import numpy as np
 
 import nu_ensembles as nu
+from nu_ensembles.diagnostics.rehearsal import Rehearsal, random_data
 from nu_ensembles.engine.assembly import Settings, member_lanes
 from nu_ensembles.engine.augmentation import FlipAndCrop
 from nu_ensembles.engine.loops import many_sharded_steps
-from nu_ensembles.diagnostics.rehearsal import Rehearsal, random_data
 from nu_ensembles.engine.train import train
 from nu_ensembles.methods.labels import random_key
 from recording import Recording

@@ -42,10 +42,10 @@ def measure(label: str, n_members: int, steps: int, methods: list[str], left_out
     import jax
 
     import nu_ensembles as nu
+    from nu_ensembles.diagnostics.rehearsal import Rehearsal
     from nu_ensembles.engine import run
     from nu_ensembles.engine.assembly import Settings
     from nu_ensembles.engine.augmentation import FlipAndCrop
-    from nu_ensembles.diagnostics.rehearsal import Rehearsal
 
     if "fewer trials" in left_out:
         run.knows_options = lambda *_: False

@@ -11,8 +11,8 @@ import pytest
 
 import nu_ensembles as nu
 from nu_ensembles.errors import IdleMembersWarning
-from nu_ensembles.training.idle_members import idle_members, loss_of_guessing, warn_of_idle_members
 from nu_ensembles.problem.problem import Problem, prepare
+from nu_ensembles.training.idle_members import idle_members, loss_of_guessing, warn_of_idle_members
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from nu_ensembles import models
 from nu_ensembles.engine.assembly import Settings, label_key, member_lanes, on_device
 from nu_ensembles.engine.program import Lanes, Program, TrainingData
 from nu_ensembles.engine.train import Trained, train
-from nu_ensembles.methods.labels import random_key
 from nu_ensembles.methods import Method
+from nu_ensembles.methods.labels import random_key
 from nu_ensembles.models import Model
 
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import nu_ensembles as nu
+from nu_ensembles.diagnostics.rehearsal import Rehearsal
 from nu_ensembles.engine import compilation, loops, run
 from nu_ensembles.engine.fast.compilation import cache_folder
 from nu_ensembles.engine.program import Program, TrainingData
-from nu_ensembles.diagnostics.rehearsal import Rehearsal
 
 SWITCH = "NU_ENSEMBLES_COMPILATION_CACHE"
 

@@ -15,8 +15,8 @@ import pytest
 from nu_ensembles import models
 from nu_ensembles.engine import fused_update, loops
 from nu_ensembles.engine.factors import Factors
-from nu_ensembles.engine.finite import all_finite
 from nu_ensembles.engine.fast.packing import pack
+from nu_ensembles.engine.finite import all_finite
 from nu_ensembles.engine.program import LaneState
 from nu_ensembles.engine.run import Run
 from nu_ensembles.methods import Nu

@@ -11,11 +11,11 @@ import pytest
 from jax import Array
 
 import nu_ensembles as nu
+from nu_ensembles.diagnostics.rehearsal import random_data
 from nu_ensembles.engine import head_start as head_starts
 from nu_ensembles.engine import run
 from nu_ensembles.engine.assembly import Settings, member_lanes
 from nu_ensembles.engine.head_start import head_start
-from nu_ensembles.diagnostics.rehearsal import random_data
 from nu_ensembles.methods.labels import random_key
 from nu_ensembles.models.convolution import conv_general_dilated, weight_gradients_watched
 

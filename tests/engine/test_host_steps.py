@@ -8,14 +8,14 @@ import numpy as np
 import optax
 import pytest
 
+from nu_ensembles.diagnostics.rehearsal import random_data
 from nu_ensembles.engine.assembly import Settings, member_lanes
 from nu_ensembles.engine.blocks import block_of
 from nu_ensembles.engine.loops import first_half, second_half
-from nu_ensembles.diagnostics.rehearsal import random_data
 from nu_ensembles.engine.run import Run
 from nu_ensembles.engine.step import draw_batch, packed_parameters, train_step, unpacked_parameters
-from nu_ensembles.methods.labels import random_key
 from nu_ensembles.methods import Nu, Pac2
+from nu_ensembles.methods.labels import random_key
 from nu_ensembles.models import build
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from nu_ensembles import models
-from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.diagnostics.profiling import KINDS, Event, Kernel, StepProfile, added_up, kind_of, profile_steps
 from nu_ensembles.diagnostics.rehearsal import Rehearsal, random_data
+from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.methods import AgreeToDisagree, Method, Nu, Standard
 
 # As an H200 (jax 0.11) and a CPU (jax 0.10) name them.

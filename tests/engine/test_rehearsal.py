@@ -6,8 +6,8 @@ import jax
 import pytest
 
 from nu_ensembles import models
-from nu_ensembles.engine.loops import STEPS_A_ROUND
 from nu_ensembles.diagnostics.rehearsal import Rehearsal
+from nu_ensembles.engine.loops import STEPS_A_ROUND
 from nu_ensembles.methods import Standard
 
 

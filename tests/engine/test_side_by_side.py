@@ -13,8 +13,8 @@ import pytest
 from nu_ensembles.engine import run as run_module
 from nu_ensembles.engine import side_by_side as module
 from nu_ensembles.engine.blocks import BLOCK
-from nu_ensembles.engine.run import Run
 from nu_ensembles.engine.fast.threads import beside, side_by_side
+from nu_ensembles.engine.run import Run
 from nu_ensembles.methods import Nu
 
 

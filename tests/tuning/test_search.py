@@ -15,6 +15,7 @@ import pytest
 from nu_ensembles import models, storage
 from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.engine.loops import many_steps
+from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.engine.run import Run
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.methods import Nu, Standard
@@ -23,7 +24,6 @@ from nu_ensembles.tuning import record, recorded_search
 from nu_ensembles.tuning import search as search_function
 from nu_ensembles.tuning.choice import SearchResult
 from nu_ensembles.tuning.folds import Fold, stratified_folds
-from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.tuning.scores import OutOfFold
 from nu_ensembles.tuning.search import SearchSettings, _beyond_the_edge, _Trial
 
