@@ -56,7 +56,7 @@ def measure(label: str, n_members: int) -> None:
     from nu_ensembles.engine.assembly import Settings, member_lanes
     from nu_ensembles.engine.augmentation import FlipAndCrop
     from nu_ensembles.engine.run import Run
-    from nu_ensembles.methods.labels import random_key
+    from nu_ensembles.problem import random_key
 
     name, options = NETWORKS[label]
     model, method = nu.models.build(name, 10, **options), nu.methods.Nu(0.01)

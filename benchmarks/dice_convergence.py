@@ -33,9 +33,9 @@ from nu_ensembles.engine.plans import choose_plan
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.engine.run import Run
 from nu_ensembles.methods import Batch, Dice, dice, method
-from nu_ensembles.methods.labels import random_key
 from nu_ensembles.methods.losses import cross_entropy
 from nu_ensembles.models import Model
+from nu_ensembles.problem import random_key
 from nu_ensembles.training.run_folder import environment
 
 DEFAULT = Dice().alpha

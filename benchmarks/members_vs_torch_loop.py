@@ -24,7 +24,7 @@ import torch
 import nu_ensembles as nu
 from nu_ensembles.engine.assembly import Settings, label_key, member_lanes, on_device
 from nu_ensembles.engine.run import Run
-from nu_ensembles.methods.labels import random_key
+from nu_ensembles.problem import random_key
 from nu_ensembles.training.run_folder import environment
 
 BATCH, N_LABELLED, N_UNLABELLED = 32, 1000, 5000

@@ -38,7 +38,7 @@ from nu_ensembles.engine.program import TrainingData
 from nu_ensembles.engine.run import Run
 from nu_ensembles.engine.train import train
 from nu_ensembles.methods import AgreeToDisagree, Method, Nu, Pac2, Pac2B, Standard
-from nu_ensembles.methods.labels import random_key
+from nu_ensembles.problem import random_key
 from nu_ensembles.training.run_folder import environment
 
 Clock = Callable[[], float]

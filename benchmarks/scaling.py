@@ -29,7 +29,7 @@ from nu_ensembles.engine.assembly import Settings, member_lanes
 from nu_ensembles.engine.augmentation import FlipAndCrop
 from nu_ensembles.engine.loops import many_sharded_steps
 from nu_ensembles.engine.train import train
-from nu_ensembles.methods.labels import random_key
+from nu_ensembles.problem import random_key
 from recording import Recording
 
 IMAGES, METHOD = (32, 32, 3), nu.methods.Nu(0.01)

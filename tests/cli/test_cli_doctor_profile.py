@@ -12,9 +12,9 @@ TINY = ("--members", 3, "--batch-size", 8, "--steps", 2)
 
 
 def test_doctor_tells_devices_versions_cache_and_plans(desk, monkeypatch):
-    from nu_ensembles.engine import diagnosis
+    from nu_ensembles.diagnostics import machine
 
-    monkeypatch.setattr(diagnosis, "NETWORKS", {"mlp": diagnosis.NETWORKS["mlp"]})
+    monkeypatch.setattr(machine, "NETWORKS", {"mlp": machine.NETWORKS["mlp"]})
     outcome = desk.run("doctor", "--json")
     assert (outcome.code, outcome.err) == (0, "")
     found = json.loads(outcome.out)

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from nu_ensembles import storage
+from nu_ensembles.tuning.search import Trial
 
 # Easy rows: the longest training is the best, so the final one has several compiled calls to be stopped between.
 OPTIONS = (
-    *("--target", "kind", "--betas", "0.001", "--cv", "2", "--members", "3", "--hidden", "8", "--max-iter", "150"),
+    *("--target", "kind", "--betas", "0.001", "--cv", "2", "--members", "3", "--hidden", "8", "--max-iter", "200"),
     *("--learning-rate", "1e-4", "--checkpoint-seconds", "0", "--quiet"),
 )
 
@@ -130,7 +131,7 @@ def test_a_finished_search_is_not_done_again(desk, data, killed, monkeypatch):
     def no_search(*_, **__):
         raise AssertionError("searched again")
 
-    monkeypatch.setattr("nu_ensembles.tuning.record.search", no_search)
+    monkeypatch.setattr(Trial, "__init__", no_search)
     assert desk.run(*arguments(data, run_folder, "--resume")).code == 0
 
 

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from nu_ensembles import models
-from nu_ensembles.engine.assembly import Settings, label_key, member_lanes, on_device
+from nu_ensembles.engine.assembly import Assembly, MemberSet, assemble
 from nu_ensembles.engine.program import Lanes, Program, TrainingData
+from nu_ensembles.engine.settings import Settings
 from nu_ensembles.engine.train import Trained, train
-from nu_ensembles.methods import Method
-from nu_ensembles.methods.labels import random_key
+from nu_ensembles.methods import Method, TrainingRows
 from nu_ensembles.models import Model
+from nu_ensembles.problem import random_key
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Assembled:
     plan: str
 
     def train(self, n_steps: int, **options: Any) -> Trained:
-        return train(self.program, self.lanes, self.data, n_steps, **{"plan": self.plan, **options})
+        return train(Assembly(self.program, self.lanes, self.data), n_steps, **{"plan": self.plan, **options})
 
 
 @pytest.fixture(scope="session")
@@ -48,21 +49,10 @@ def assembled(blobs: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Callable[...,
         settings = Settings(**{"batch_size": 8, "learning_rate": 0.01, "plan": "vectorised", **options})
         rows, labels, u = blobs
         rows = rows if x is None else x
-        key = random_key(seed)
-        targets = method.unlabeled_targets(label_key(key), len(u), 3, max(members) + 1)
-        data = on_device(
-            rows,
-            labels.astype(np.int32),
-            np.ones(len(rows), np.float32),
-            u if method.uses_unlabeled else None,
-            targets,
-        )
-        return Assembled(
-            settings.program(model or models.mlp(3, hidden=(8,)), len(rows), len(u)),
-            member_lanes(key, members, len(rows), method, settings),
-            data,
-            settings.plan,
-        )
+        training = TrainingRows(rows, labels.astype(np.int32), np.ones(len(rows), np.float32), u)
+        network = model or models.mlp(3, hidden=(8,))
+        made = assemble(network, settings, training, 3, [MemberSet(random_key(seed), members, method)])
+        return Assembled(*made, plan=settings.plan)
 
     return make
 

@@ -28,8 +28,9 @@ def recorded(*arguments: Any) -> Any:
     return STEPS(*arguments)
 
 
-STEPS = engine_run.many_sharded_steps
-engine_run.many_sharded_steps = recorded
+COMPILED_LOOP = engine_run.compiled_loop
+STEPS = COMPILED_LOOP((), True)
+engine_run.compiled_loop = lambda options, on_a_mesh: recorded if on_a_mesh else COMPILED_LOOP(options, False)
 
 
 def difference(one: nu.Ensemble, other: nu.Ensemble) -> float:

@@ -10,17 +10,27 @@ import numpy as np
 import pytest
 
 from nu_ensembles import models
-from nu_ensembles.engine.assembly import Settings, label_key, member_lanes, on_device, power_of_two_below
+from nu_ensembles.engine.assembly import Assembly, MemberSet, assemble, label_key, on_device
+from nu_ensembles.engine.settings import Settings, power_of_two_below
 from nu_ensembles.errors import InputError
-from nu_ensembles.methods import Nu
+from nu_ensembles.methods import Nu, TrainingRows
 
 KEY = jax.random.key(0)
 
 
+def rows_of(n: int, m: int = 0) -> TrainingRows:
+    """n labelled rows of ones, and m unlabelled ones."""
+    u = np.ones((m, 2), np.float32) if m else None
+    return TrainingRows(np.ones((n, 2), np.float32), np.zeros(n, np.int32), np.ones(n, np.float32), u)
+
+
+def assembled(sets: list[MemberSet], n_rows: int = 40, **settings: Any) -> Assembly:
+    return assemble(models.mlp(3, hidden=(4,)), Settings(**settings), rows_of(n_rows, 6), 3, sets)
+
+
 def test_data_is_padded_to_powers_of_two_and_the_true_counts_are_kept() -> None:
-    x, y = np.ones((3, 2), np.float32), np.array([0, 1, 1], np.int32)
-    u, targets = np.ones((5, 2), np.float32), jnp.ones((2, 5), jnp.int32)
-    data = on_device(x, y, np.ones(3, np.float32), u, targets)
+    rows = rows_of(3, 5)._replace(y=np.array([0, 1, 1], np.int32))
+    data = on_device(rows, np.ones((2, 5), np.int32))
     assert data.x.shape == (4, 2)
     assert data.y.tolist() == [0, 1, 1, 0]
     assert data.weight.tolist() == [1, 1, 1, 0]
@@ -32,25 +42,25 @@ def test_data_is_padded_to_powers_of_two_and_the_true_counts_are_kept() -> None:
 
 
 def test_bytes_stay_bytes_on_the_device() -> None:
-    data = on_device(np.ones((2, 4), np.uint8), np.zeros(2, np.int32), np.ones(2, np.float32), None, None)
+    data = on_device(rows_of(2)._replace(x=np.ones((2, 4), np.uint8)), None)
     assert data.x.dtype == jnp.uint8
     assert data.x_unlabeled is data.n_unlabeled is data.targets is None
 
 
 def test_a_members_key_depends_on_the_seed_and_its_number_alone() -> None:
-    few, many = (member_lanes(KEY, members, 40, Nu(), Settings()) for members in ([2, 4], range(5)))
+    few, many = (assembled([MemberSet(KEY, members, Nu())]).lanes for members in ([2, 4], range(5)))
     assert (jax.random.key_data(few.key) == jax.random.key_data(many.key)[np.array([2, 4])]).all()
     assert few.member.tolist() == [2, 4]
     assert len({tuple(key) for key in jax.random.key_data(many.key).tolist()}) == 5
 
 
 def test_no_member_shares_the_key_of_the_random_labels() -> None:
-    lanes = member_lanes(KEY, range(100), 40, Nu(), Settings())
+    lanes = assembled([MemberSet(KEY, range(100), Nu())]).lanes
     assert not (jax.random.key_data(lanes.key) == jax.random.key_data(label_key(KEY))).all(axis=1).any()
 
 
 def test_every_lane_carries_its_own_hyper_parameters() -> None:
-    lanes = member_lanes(KEY, range(3), 40, Nu(0.25), Settings(learning_rate=0.5, weight_decay=0.0))
+    lanes = assembled([MemberSet(KEY, range(3), Nu(0.25))], learning_rate=0.5, weight_decay=0.0).lanes
     assert lanes.method.beta.tolist() == [0.25] * 3  # pyright: ignore[reportAttributeAccessIssue]
     assert lanes.learning_rate.tolist() == [0.5] * 3
     assert lanes.weight_decay.tolist() == [0.0] * 3

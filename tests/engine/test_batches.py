@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nu_ensembles import models
+from nu_ensembles.backend import BLOCK, LONG_BLOCK
 from nu_ensembles.engine import blocks
 from nu_ensembles.engine.batches import batch_rows, padded_size, row_order
 from nu_ensembles.engine.blocks import LastingOrders, block_of, block_shapes
@@ -106,7 +107,7 @@ def test_the_orders_of_large_sets_are_drawn_once_a_pass_and_give_the_same_rows(
     assembled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Blocks of two steps, passes of at least four: 40 labelled rows are a large set of batches of 8.
-    monkeypatch.setattr(blocks, "BLOCK", 2)
+    monkeypatch.setattr(blocks, "steps_a_block", lambda *_: 2)
     ready = assembled(Standard())
     lanes = ready.lanes._replace(n_rows=jnp.array([32, 40, 35], jnp.int32))
     lasting, n_draws = LastingOrders(), 0
@@ -138,9 +139,9 @@ def test_the_shapes_of_a_block_are_known_before_it_is_drawn(assembled, method: N
 @pytest.mark.parametrize(
     ("backend", "model", "length"),
     [
-        ("cpu", models.mlp(3), blocks.BLOCK),
-        ("gpu", models.mlp(3), blocks.LONG_BLOCK),
-        ("gpu", models.lenet(3), blocks.BLOCK),  # whose steps take longer
+        ("cpu", models.mlp(3), BLOCK),
+        ("gpu", models.mlp(3), LONG_BLOCK),
+        ("gpu", models.lenet(3), BLOCK),  # whose steps take longer
     ],
 )
 def test_blocks_are_long_where_steps_are_short(
@@ -154,11 +155,11 @@ def test_blocks_are_long_where_steps_are_short(
 def test_what_a_step_draws_does_not_depend_on_the_length_of_blocks(assembled, monkeypatch: pytest.MonkeyPatch) -> None:
     ready = assembled(Nu(0.1))
     arguments = ready.program, ready.lanes, ready.data
-    short = [block_of(*arguments, number) for number in range(blocks.LONG_BLOCK // blocks.BLOCK)]
-    monkeypatch.setattr(blocks, "steps_a_block", lambda *_: blocks.LONG_BLOCK)
+    short = [block_of(*arguments, number) for number in range(LONG_BLOCK // BLOCK)]
+    monkeypatch.setattr(blocks, "steps_a_block", lambda *_: LONG_BLOCK)
     long = block_of(*arguments, 0)
-    for step in (0, 5, blocks.BLOCK - 1, blocks.BLOCK, blocks.LONG_BLOCK - 1):
-        one, other = short[step // blocks.BLOCK].draws(jnp.int32(step)), long.draws(jnp.int32(step))
+    for step in (0, 5, BLOCK - 1, BLOCK, LONG_BLOCK - 1):
+        one, other = short[step // BLOCK].draws(jnp.int32(step)), long.draws(jnp.int32(step))
         np.testing.assert_array_equal(one.rows, other.rows)
         assert one.unlabeled_rows is not None
         assert other.unlabeled_rows is not None
@@ -174,7 +175,7 @@ def test_no_two_draws_share_a_key_but_the_first_pass_of_a_network_which_has_its_
     of_networks, of_first_passes = block.network_keys[..., 0], block.network_keys[..., 1]
     expected = jax.vmap(jax.vmap(lambda key: pass_key(key, 0)))(of_networks)
     np.testing.assert_array_equal(*map(jax.random.key_data, (of_first_passes, expected)))
-    assert block.batch_keys.shape == (ready.lanes.n_lanes, blocks.BLOCK, len(BATCH_USES))
+    assert block.batch_keys.shape == (ready.lanes.n_lanes, BLOCK, len(BATCH_USES))
     words = [np.asarray(jax.random.key_data(keys)).reshape(-1, 2) for keys in (block.batch_keys, block.network_keys)]
     together = np.concatenate(words)
     assert len(np.unique(together, axis=0)) == len(together)

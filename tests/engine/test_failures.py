@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from nu_ensembles.engine import train as engine_train
+from nu_ensembles.engine.assembly import Assembly
 from nu_ensembles.engine.blocks import block_of
 from nu_ensembles.engine.checkpoints import CheckpointFolder
-from nu_ensembles.engine.finite import all_finite, sound
+from nu_ensembles.engine.finite import all_finite, state_is_finite
 from nu_ensembles.engine.program import LaneState
 from nu_ensembles.engine.run import Run
 from nu_ensembles.errors import NonFiniteLossError
@@ -39,9 +40,9 @@ def test_the_error_names_member_and_step_and_says_what_to_do(poisoned) -> None:
     with pytest.raises(
         NonFiniteLossError, match=f"member 1 was not finite at step {step}; its last good state was kept"
     ):
-        engine_train.train(ready.program, lanes, data, N_STEPS)
+        engine_train.train(Assembly(ready.program, lanes, data), N_STEPS)
     with pytest.raises(NonFiniteLossError, match=r"Lower the learning rate \(now 0\.01\)"):
-        engine_train.train(ready.program, lanes, data, N_STEPS)
+        engine_train.train(Assembly(ready.program, lanes, data), N_STEPS)
 
 
 def test_the_checkpoint_keeps_the_last_good_state_and_the_other_members_are_unharmed(
@@ -50,7 +51,7 @@ def test_the_checkpoint_keeps_the_last_good_state_and_the_other_members_are_unha
     ready, lanes, data, step = poisoned
     with pytest.raises(NonFiniteLossError):
         engine_train.train(
-            ready.program, lanes, data, N_STEPS, checkpoints=CheckpointFolder(tmp_path, every_seconds=1e9)
+            Assembly(ready.program, lanes, data), N_STEPS, checkpoints=CheckpointFolder(tmp_path, every_seconds=1e9)
         )
     healthy = data._replace(weight=jnp.ones_like(data.weight))
     run = Run(ready.program, lanes, healthy)
@@ -73,7 +74,7 @@ def test_a_failed_run_is_not_resumed_as_if_it_had_finished(poisoned, tmp_path: P
     for resume in (False, True, True):
         folder = CheckpointFolder(tmp_path, every_seconds=0, resume=resume)
         with pytest.raises(NonFiniteLossError, match=f"member 1 was not finite at step {step}"):
-            engine_train.train(ready.program, lanes, data, N_STEPS, checkpoints=folder)
+            engine_train.train(Assembly(ready.program, lanes, data), N_STEPS, checkpoints=folder)
 
 
 def test_a_rate_that_overflows_leaves_finite_parameters(assembled) -> None:
@@ -133,10 +134,10 @@ def test_the_loop_on_the_host_looks_at_everything_too(assembled) -> None:
 def test_an_optimiser_that_the_user_brings_may_hold_infinities_but_no_nan() -> None:
     lanes = jnp.zeros((2, 3))
     state = LaneState({"w": lanes}, (), {"best": jnp.array([jnp.inf, jnp.nan])}, jnp.array([-1, -1]))
-    assert sound(state, custom=True).tolist() == [True, False]
-    assert sound(state, custom=False).tolist() == [False, False]
+    assert state_is_finite(state, custom=True).tolist() == [True, False]
+    assert state_is_finite(state, custom=False).tolist() == [False, False]
     overflown = state._replace(params={"w": lanes.at[0, 1].set(-jnp.inf)}, optimiser_state={"n": jnp.array([1, 2])})
-    assert sound(overflown, custom=True).tolist() == [False, True]
+    assert state_is_finite(overflown, custom=True).tolist() == [False, True]
 
 
 class _SmallDevice(Run):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nu_ensembles.engine.loops import many_steps
+from nu_ensembles.engine.loop import compiled_loop
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.methods import Batch, Forward, Standard, method
 from nu_ensembles.methods.losses import cross_entropy
@@ -91,11 +91,11 @@ def test_members_of_a_joint_method_act_on_each_other(assembled) -> None:
 def test_a_sequential_member_sees_the_earlier_members_probabilities_on_its_unlabelled_rows(assembled) -> None:
     SEEN.clear()
     ready = assembled(Imitator(), plan="auto")
-    compiled = many_steps._cache_size()  # pyright: ignore[reportAttributeAccessIssue]
+    compiled = compiled_loop((), False)._cache_size()
     trained = ready.train(6)
     jax.effects_barrier()
     assert trained.plan.name == "sequential"
-    assert many_steps._cache_size() == compiled + 1  # pyright: ignore[reportAttributeAccessIssue]
+    assert compiled_loop((), False)._cache_size() == compiled + 1
 
     u = np.asarray(ready.data.x_unlabeled)[:50]
     params = jax.tree.map(jnp.asarray, trained.params)

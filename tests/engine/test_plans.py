@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from nu_ensembles import models
+from nu_ensembles.backend import BLOCK
 from nu_ensembles.engine import plans
-from nu_ensembles.engine.blocks import BLOCK
-from nu_ensembles.engine.loops import many_steps, reproducible_steps
+from nu_ensembles.engine.fast.compilation import step_options
+from nu_ensembles.engine.loop import compiled_loop
 from nu_ensembles.engine.plans import Plan, choose_plan
 from nu_ensembles.engine.run import Run
 from nu_ensembles.engine.train import LOOK_BACK, Evaluate
@@ -140,32 +141,33 @@ def test_the_loop_on_the_host_does_what_the_compiled_one_does(assembled, largest
 def test_stopping_on_the_way_changes_no_bit_and_compiles_nothing(assembled, largest_difference) -> None:
     ready, n_steps = assembled(Nu(0.1)), BLOCK + 30
     straight = ready.train(n_steps)
-    compiled = many_steps._cache_size()  # pyright: ignore[reportAttributeAccessIssue]
+    compiled = compiled_loop((), False)._cache_size()
     stops = [1, 7, BLOCK - 1, BLOCK, BLOCK + 3]
     stopping = ready.train(n_steps, evaluate=Evaluate(np.asarray(ready.data.x[:5]), stops))
     assert largest_difference(straight.params, stopping.params) == 0
-    assert many_steps._cache_size() == compiled  # pyright: ignore[reportAttributeAccessIssue]
+    assert compiled_loop((), False)._cache_size() == compiled
     assert sorted(stopping.evaluations) == stops
 
 
 def test_a_new_beta_rate_seed_and_number_of_rows_compile_nothing(assembled) -> None:
     ready = assembled(Nu(0.1))
     ready.train(2)
-    compiled = many_steps._cache_size()  # pyright: ignore[reportAttributeAccessIssue]
+    compiled = compiled_loop((), False)._cache_size()
     assembled(Nu(0.7), seed=5, learning_rate=0.5, weight_decay=0.0).train(3)
     fewer = ready.lanes._replace(n_rows=jnp.array([33, 40, 37], jnp.int32))
     Run(ready.program, fewer, ready.data).advance(2)
-    assert many_steps._cache_size() == compiled  # pyright: ignore[reportAttributeAccessIssue]
+    assert compiled_loop((), False)._cache_size() == compiled
 
 
 def test_a_deterministic_training_has_a_program_of_its_own_and_the_same_bits(assembled, largest_difference) -> None:
     ready = assembled(Nu(0.1))
     plain = Run(ready.program, ready.lanes, ready.data)
     plain.advance(20)
-    compiled = [steps._cache_size() for steps in (many_steps, reproducible_steps)]  # pyright: ignore[reportAttributeAccessIssue]
+    loops = [compiled_loop(options, False) for options in ((), step_options(deterministic=True, n_convolutions=0))]
+    compiled = [steps._cache_size() for steps in loops]
     again = Run(dataclasses.replace(ready.program, deterministic=True), ready.lanes, ready.data)
     again.advance(20)
-    assert [steps._cache_size() for steps in (many_steps, reproducible_steps)] == [compiled[0], compiled[1] + 1]  # pyright: ignore[reportAttributeAccessIssue]
+    assert [steps._cache_size() for steps in loops] == [compiled[0], compiled[1] + 1]
     assert largest_difference(plain.state, again.state) == 0  # on a CPU every training has
 
 

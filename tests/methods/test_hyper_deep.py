@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis.extra.numpy import arrays
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.methods.hyper_deep import HyperDeep, Setting, greedy_pick, holdout_rows
+from nu_ensembles.methods.hyper_deep import HyperDeep, PoolSetting, greedy_pick, holdout_rows
 
 
 def of_true_class(*probabilities: list[float]) -> np.ndarray:
@@ -88,7 +88,7 @@ def test_a_fifth_of_every_class_is_held_out(counts: list[int], held_out: list[in
     assert np.bincount(codes[rows], minlength=len(counts)).tolist() == held_out
 
 
-def pool_of(method: HyperDeep, pool_size: int, dropout: float | None = 0.0) -> list[Setting]:
+def pool_of(method: HyperDeep, pool_size: int, dropout: float | None = 0.0) -> list[PoolSetting]:
     trainer: Any = SimpleNamespace(learning_rate=0.003, weight_decay=0.5, dropout=dropout)
     return method.pool(trainer, pool_size, np.random.default_rng(0))
 
@@ -96,7 +96,7 @@ def pool_of(method: HyperDeep, pool_size: int, dropout: float | None = 0.0) -> l
 def test_the_pool_tries_every_combination_before_any_comes_twice() -> None:
     method = HyperDeep(learning_rates=[0.1, 0.2], weight_decays=(0,), dropouts=(0.0, 0.5))  # pyright: ignore[reportArgumentType]
     pool = pool_of(method, 6)
-    every = {Setting(rate, 0.0, dropout) for rate in (0.1, 0.2) for dropout in (0.0, 0.5)}
+    every = {PoolSetting(rate, 0.0, dropout) for rate in (0.1, 0.2) for dropout in (0.0, 0.5)}
     assert set(pool[:4]) == every
     assert len(set(pool[4:])) == 2
     assert pool[:4] == pool_of(method, 4)

@@ -55,7 +55,7 @@ def test_pseudo_labelled_rows_join_the_labelled_ones_and_leave_the_unlabelled() 
     rows = TrainingRows(np.array([[1.0], [2.0]]), np.array([0, 1], np.int32), np.array([1.5, 0.5]), np.eye(3)[:, :1])
     joined = with_pseudo_labels(rows, np.array([0, 2]), np.array([1, 1]), 0.5)
     assert joined.x.ravel().tolist() == [1.0, 2.0, 1.0, 0.0]
-    assert joined.codes.tolist() == [0, 1, 1, 1]
+    assert joined.y.tolist() == [0, 1, 1, 1]
     # 1.5, 0.5, 0.5, 0.5 have mean 0.75; their proportions stay.
     assert joined.weight.tolist() == pytest.approx([2, 2 / 3, 2 / 3, 2 / 3])
     assert joined.x_unlabeled is not None

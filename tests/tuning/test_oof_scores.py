@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nu_ensembles.tuning.folds import Fold
+from nu_ensembles.methods import TrainingRows
+from nu_ensembles.tuning.folds import Fold, HeldOut
 from nu_ensembles.tuning.scores import OutOfFold, paired_difference
 
 
@@ -19,11 +20,17 @@ def table(losses: list[list[list[float]]], betas: list[float] | None = None) -> 
         losses=values,
         probabilities=np.full((n_candidates, n, 2), 0.5),
         rows=np.arange(n),
-        codes=np.zeros(n, int),
+        y=np.zeros(n, int),
         weight=np.ones(n),
         fold_of=np.arange(n) % 2,
         folds=[],
     )
+
+
+def nothing_yet(y: list[int], weight: list[float], folds: list[Fold], steps: list[int]) -> OutOfFold:
+    """One candidate of a search of two classes, before anything is measured."""
+    rows = TrainingRows(np.zeros((len(y), 1), np.float32), np.array(y), np.array(weight))
+    return OutOfFold.empty(np.zeros(1), np.array(steps), HeldOut(rows, folds), 2)
 
 
 def test_the_standard_error_of_a_paired_difference_is_that_of_its_mean() -> None:
@@ -49,7 +56,7 @@ def test_equal_losses_differ_by_nothing_and_a_single_sample_has_no_error() -> No
 
 def test_probabilities_become_losses_averaged_over_repeats_without_the_padding() -> None:
     folds = [Fold(np.array([1]), np.array([0])), Fold(np.array([0]), np.array([1])), Fold(np.array([0]), np.array([1]))]
-    found = OutOfFold.empty(np.zeros(1), np.array([10]), np.array([0, 1]), np.ones(2), folds, 2)
+    found = nothing_yet([0, 1], [1, 1], folds, [10])
     padding = [0.9, 0.1]
     found.add(0, 0, np.array([[[0.5, 0.5], padding], [[0.75, 0.25], padding], [[0.5, 0.5], padding]]))
     np.testing.assert_allclose(found.losses[0, 0], [np.log(2), (np.log(4) + np.log(2)) / 2])
@@ -60,14 +67,14 @@ def test_probabilities_become_losses_averaged_over_repeats_without_the_padding()
 
 def test_a_probability_of_zero_gives_a_large_loss_and_no_infinity() -> None:
     fold = [Fold(np.array([]), np.array([0]))]
-    found = OutOfFold.empty(np.zeros(1), np.array([10]), np.array([0]), np.ones(1), fold, 2)
+    found = nothing_yet([0], [1], fold, [10])
     found.add(0, 0, np.array([[[0.0, 1.0]]]))
     assert 80 < found.losses[0, 0, 0] < 100
 
 
 def test_the_probabilities_of_the_best_stop_are_kept() -> None:
     fold = [Fold(np.array([]), np.array([0]))]
-    found = OutOfFold.empty(np.zeros(1), np.array([1, 2, 3]), np.array([0]), np.ones(1), fold, 2)
+    found = nothing_yet([0], [1], fold, [1, 2, 3])
     for stop, of_label in enumerate((0.5, 0.8, 0.6)):
         found.add(0, stop, np.array([[[of_label, 1 - of_label]]]))
     np.testing.assert_allclose(found.probabilities[0], [[0.8, 0.2]])
@@ -75,9 +82,9 @@ def test_the_probabilities_of_the_best_stop_are_kept() -> None:
 
 def test_a_validation_set_holds_out_its_own_rows_only() -> None:
     fold = [Fold(np.arange(3), np.array([3, 4]))]
-    found = OutOfFold.empty(np.zeros(1), np.array([1]), np.array([0, 1, 0, 1, 1]), np.arange(5.0), fold, 2)
+    found = nothing_yet([0, 1, 0, 1, 1], [0, 1, 2, 3, 4], fold, [1])
     assert found.rows.tolist() == [3, 4]
-    assert found.codes.tolist() == [1, 1]
+    assert found.y.tolist() == [1, 1]
     assert found.weight.tolist() == [3.0, 4.0]
 
 

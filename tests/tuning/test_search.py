@@ -13,19 +13,20 @@ import numpy as np
 import pytest
 
 from nu_ensembles import models, storage
-from nu_ensembles.engine.assembly import Settings
-from nu_ensembles.engine.loops import many_steps
+from nu_ensembles.engine.loop import compiled_loop
 from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.engine.run import Run
+from nu_ensembles.engine.settings import Settings
 from nu_ensembles.errors import DamagedFileError, InputError
-from nu_ensembles.methods import Nu, Standard
+from nu_ensembles.methods import Nu, Standard, TrainingRows
 from nu_ensembles.problem.problem import Problem, prepare
-from nu_ensembles.tuning import record, recorded_search
+from nu_ensembles.training import RunFolder, TrainingJob, make_job
+from nu_ensembles.tuning import record
 from nu_ensembles.tuning import search as search_function
-from nu_ensembles.tuning.choice import SearchResult
-from nu_ensembles.tuning.folds import Fold, stratified_folds
+from nu_ensembles.tuning.choice import SearchResult, choose
+from nu_ensembles.tuning.folds import Fold, held_out_of, stratified_folds
 from nu_ensembles.tuning.scores import OutOfFold
-from nu_ensembles.tuning.search import SearchSettings, _beyond_the_edge, _Trial
+from nu_ensembles.tuning.search import SearchSettings, Trial, _beyond_the_edge
 
 NETWORK = models.mlp(3, hidden=(8,))
 SETTINGS = Settings(batch_size=8, learning_rate=0.01)
@@ -71,7 +72,7 @@ def test_the_grid_goes_on_where_its_best_value_sits_on_the_edge(
     assert _beyond_the_edge(best, betas) == following
 
 
-def test_the_grid_is_extended_until_the_best_value_is_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_grid_is_extended_until_the_best_value_is_inside(job: TrainingJob, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[float]] = []
 
     class Fake:
@@ -79,13 +80,14 @@ def test_the_grid_is_extended_until_the_best_value_is_inside(monkeypatch: pytest
 
         def __init__(self, *_: Any) -> None: ...
 
-        def run(self, betas: list[float], verbose: int, rivals: OutOfFold | None = None) -> OutOfFold:
+        def run(self, candidates: dict[float, Any], verbose: int, rivals: OutOfFold | None = None) -> OutOfFold:
+            betas = list(candidates)
+            assert [method.beta for method in candidates.values()] == betas
             asked.append(betas)
             return table([[[abs(beta - 0.3)] * 4] for beta in betas], betas)
 
-    monkeypatch.setattr(sys.modules[SearchSettings.__module__], "_Trial", Fake)
-    nothing: Any = None
-    found = search_function(nothing, nothing, Nu, nothing, SETTINGS, 40, 0, how=SearchSettings(betas=(0.03, 0.0, 0.01)))
+    monkeypatch.setattr(sys.modules[SearchSettings.__module__], "Trial", Fake)
+    found = search_function(job, [], SearchSettings(betas=(0.03, 0.0, 0.01)))
     assert asked == [[0.0, 0.01, 0.03], [0.1], [0.3], [1.0]]
     assert found.betas.tolist() == [0.0, 0.01, 0.03, 0.1, 0.3, 1.0]
     assert found.best == (4, 0)
@@ -110,106 +112,102 @@ def test_settings_that_make_no_sense_are_refused(option: dict[str, Any]) -> None
 # Trajectories: three folds of 26 or 27 training rows with two members each, so that all tests share one program
 
 
+def job_of(problem: Problem, seed: int = 0) -> TrainingJob:
+    return make_job(problem, NETWORK, Nu(), SETTINGS, n_members=3, n_steps=24, seed=seed)
+
+
 @pytest.fixture(scope="module")
-def problem(blobs) -> Problem:
+def job(blobs) -> TrainingJob:
     x, y, u = blobs
-    return prepare(x, y, u)
+    return job_of(prepare(x, y, u))
 
 
 @pytest.fixture(scope="module")
-def folds(problem: Problem) -> list[Fold]:
-    return stratified_folds(problem.codes, 3, 1, seed=0)
-
-
-def search(problem: Problem, folds: list[Fold], method_of: Any = Nu, **options: Any) -> SearchResult:
-    given = {"how": HOW, **options}
-    return search_function(problem, NETWORK, method_of, folds, SETTINGS, 24, 0, **given)
+def folds(job: TrainingJob) -> list[Fold]:
+    return stratified_folds(job.problem.y, 3, 1, seed=0)
 
 
 @pytest.fixture(scope="module")
-def found(problem: Problem, folds: list[Fold]) -> SearchResult:
-    return search(problem, folds)
+def found(job: TrainingJob, folds: list[Fold]) -> SearchResult:
+    return search_function(job, folds, HOW)
+
+
+@pytest.fixture
+def trial(job: TrainingJob, folds: list[Fold]) -> Trial:
+    return Trial(job, held_out_of(job, folds), HOW.stops(24), n_members=2)
 
 
 def test_losses_are_those_of_ensembles_trained_on_the_other_folds(
-    found: SearchResult, problem: Problem, folds: list[Fold]
+    found: SearchResult, trial: Trial, folds: list[Fold]
 ) -> None:
     """Fold 1 again, by hand: its two members trained by the engine on its rows, predicting its held-out rows."""
-    trial = _Trial(problem, NETWORK, Nu, folds, SETTINGS, HOW.stops(24), 0, 2, None)
-    lanes = trial._lanes([0.1])
-    run = Run(trial.program, lanes, trial.data)
+    made, problem = trial.assembled([Nu(0.1)]), trial.job.problem
+    run = Run(*made)
     run.advance(24)
     of_fold_1 = jax.tree.map(lambda leaf: leaf[2:4], run.state.params)
     held_out = folds[1].held_out
     x = jnp.asarray(problem.x[held_out])
     logits = jax.vmap(lambda p: NETWORK.apply(p, x, key=None, train=False))(of_fold_1)
     probabilities = np.asarray(jax.nn.softmax(logits), np.float64).mean(axis=0)
-    losses = -np.log(probabilities[np.arange(len(held_out)), problem.codes[held_out]])
+    losses = -np.log(probabilities[np.arange(len(held_out)), problem.y[held_out]])
     np.testing.assert_allclose(found.out_of_fold.losses[1, -1, held_out], losses, atol=1e-5)
-    used = {int(row) for lane in (2, 3) for row in np.asarray(lanes.rows[lane, : lanes.n_rows[lane]])}
+    used = {int(row) for lane in (2, 3) for row in np.asarray(made.lanes.rows[lane, : made.lanes.n_rows[lane]])}
     assert used == set(folds[1].train.tolist())
 
 
-def test_candidates_share_initialisation_batches_and_random_labels(problem: Problem, folds: list[Fold]) -> None:
-    same = search(problem, folds, lambda beta: Nu(0.1))
-    np.testing.assert_array_equal(same.out_of_fold.losses[0], same.out_of_fold.losses[1])
-    assert same.beta == 0.0
+def test_candidates_share_initialisation_batches_and_random_labels(trial: Trial) -> None:
+    same = trial.run({0.0: Nu(0.1), 0.1: Nu(0.1)}, 0)
+    np.testing.assert_array_equal(same.losses[0], same.losses[1])
+    assert choose(same, HOW.tolerance).beta == 0.0
 
 
 def test_a_search_is_reproducible_and_its_seed_matters(
-    found: SearchResult, problem: Problem, folds: list[Fold]
+    found: SearchResult, job: TrainingJob, folds: list[Fold]
 ) -> None:
-    np.testing.assert_array_equal(search(problem, folds).out_of_fold.losses, found.out_of_fold.losses)
-    other = search_function(problem, NETWORK, Nu, folds, SETTINGS, 24, 1, how=HOW)
+    np.testing.assert_array_equal(search_function(job, folds, HOW).out_of_fold.losses, found.out_of_fold.losses)
+    other = search_function(job_of(job.problem, seed=1), folds, HOW)
     assert (other.nll != found.nll).all()
 
 
-def test_candidate_zero_agrees_with_the_standard_ensemble_up_to_rounding(
-    found: SearchResult, problem: Problem, folds: list[Fold]
-) -> None:
-    how = dataclasses.replace(HOW, betas=(0.0,))
-    standard = search(problem, folds, lambda beta: Standard(), how=how)
-    np.testing.assert_allclose(found.nll[0], standard.nll[0], rtol=1e-3)
+def test_candidate_zero_agrees_with_the_standard_ensemble_up_to_rounding(found: SearchResult, trial: Trial) -> None:
+    standard = trial.run({0.0: Standard()}, 0)
+    np.testing.assert_allclose(found.nll[0], standard.mean_nll()[0], rtol=1e-3)
 
 
-def test_all_candidates_are_one_compiled_program(found: SearchResult, problem: Problem, folds: list[Fold]) -> None:
-    compiled = many_steps._cache_size()  # pyright: ignore[reportAttributeAccessIssue]
-    search(problem, folds, how=dataclasses.replace(HOW, betas=(0.0, 0.2, 0.7), n_stops=5))
-    assert many_steps._cache_size() == compiled  # pyright: ignore[reportAttributeAccessIssue]
+def test_all_candidates_are_one_compiled_program(found: SearchResult, job: TrainingJob, folds: list[Fold]) -> None:
+    compiled = compiled_loop((), False)._cache_size()
+    search_function(job, folds, dataclasses.replace(HOW, betas=(0.0, 0.2, 0.7), n_stops=5))
+    assert compiled_loop((), False)._cache_size() == compiled
 
 
 def test_a_dropped_candidate_is_not_measured_any_more(
-    problem: Problem, folds: list[Fold], monkeypatch: pytest.MonkeyPatch
+    job: TrainingJob, folds: list[Fold], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(OutOfFold, "is_beaten", lambda self, candidate, stop, rivals: stop == 1)
-    nll = search(problem, folds).nll
+    nll = search_function(job, folds, HOW).nll
     assert np.isnan(nll).tolist() == [[False] * 3, [False, False, True]]
 
 
-def test_a_late_candidate_goes_no_further_than_the_reference_did(problem: Problem, folds: list[Fold]) -> None:
-    trial = _Trial(problem, NETWORK, Nu, folds, SETTINGS, HOW.stops(24), 0, 2, None)
-    first = trial.run([0.0, 0.1], 0)
+def test_a_late_candidate_goes_no_further_than_the_reference_did(trial: Trial) -> None:
+    first = trial.run({0.0: Nu(0.0), 0.1: Nu(0.1)}, 0)
     first.losses[:, -1] = np.nan
-    assert np.isnan(trial.run([0.2], 0, rivals=first).mean_nll()).tolist() == [[False, False, True]]
+    assert np.isnan(trial.run({0.2: Nu(0.2)}, 0, rivals=first).mean_nll()).tolist() == [[False, False, True]]
 
 
-def test_a_validation_set_takes_the_place_of_the_folds(problem: Problem, blobs) -> None:
+def test_a_validation_set_takes_the_place_of_the_folds(blobs) -> None:
     x, y, u = blobs
     train, rest = prepare(x[:27], y[:27], u), slice(27, 40)
-    found = search(train, [], validation=(x[rest], y[rest].astype(np.int32)), how=dataclasses.replace(HOW, n_members=6))
+    shown = TrainingRows(*train.further_rows(x[rest], y[rest], "the validation x"), np.ones(13, np.float32))
+    found = search_function(job_of(train).replace(validation=shown), [], dataclasses.replace(HOW, n_members=6))
     assert found.out_of_fold.rows.tolist() == list(range(27, 40))
-    assert found.out_of_fold.codes.tolist() == y[rest].tolist()
+    assert found.out_of_fold.y.tolist() == y[rest].tolist()
     assert found.nll[0, -1] < found.nll[0, 0]
     assert np.isfinite(found.nll[:, 0]).all()
 
 
-def test_a_group_of_lanes_shrinks_when_half_of_it_is_gone_and_goes_on_as_before(
-    problem: Problem, folds: list[Fold]
-) -> None:
-    trial = _Trial(problem, NETWORK, Nu, folds, SETTINGS, HOW.stops(24), 0, 2, None)
-    pools = [
-        LanePool(trial.program, trial._lanes([0.1]), trial.data, trial.held_out, 6, "vectorised") for _ in range(2)
-    ]
+def test_a_group_of_lanes_shrinks_when_half_of_it_is_gone_and_goes_on_as_before(trial: Trial) -> None:
+    pools = [LanePool(trial.assembled([Nu(0.1)]), 6, "vectorised") for _ in range(2)]
+    held_out = trial._predicted_rows()
     done: list[int] = []
     for pool in pools:
         pool.advance(5, lambda n, loss: done.append(n))
@@ -221,7 +219,7 @@ def test_a_group_of_lanes_shrinks_when_half_of_it_is_gone_and_goes_on_as_before(
     for pool in pools:
         pool.advance(9, lambda n, loss: done.append(n))
     assert done[2:] == [4 * 2, 4 * 6]
-    kept, whole = (pool.probabilities(np.array([1, 4])) for pool in pools)
+    kept, whole = (pool.probabilities(np.array([1, 4]), held_out) for pool in pools)
     np.testing.assert_allclose(kept, whole, atol=1e-5)
     pools[0].keep(np.array([], int))
     assert pools[0].groups == []
@@ -230,11 +228,9 @@ def test_a_group_of_lanes_shrinks_when_half_of_it_is_gone_and_goes_on_as_before(
 # Records
 
 
-def recorded(
-    folder: Path | None, problem: Problem, folds: list[Fold], method_of: Any = Nu, **options: Any
-) -> SearchResult:
-    given = {"how": HOW, **options}
-    return recorded_search(folder, problem, NETWORK, method_of, folds, SETTINGS, 24, 0, **given)
+def recorded(folder: Path | None, job: TrainingJob, folds: list[Fold], how: SearchSettings = HOW) -> SearchResult:
+    run = None if folder is None else RunFolder(folder, {}, resume=True, checkpoint_seconds=30)
+    return search_function(job, folds, how, run=run)
 
 
 @pytest.fixture
@@ -242,51 +238,51 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("searched again")
 
-    monkeypatch.setattr(record, "search", refuse)
+    monkeypatch.setattr(Trial, "__init__", refuse)
 
 
 def test_a_finished_search_is_read_back_to_the_last_bit(
-    tmp_path: Path, found: SearchResult, problem: Problem, folds: list[Fold], request: pytest.FixtureRequest
+    tmp_path: Path, found: SearchResult, job: TrainingJob, folds: list[Fold], request: pytest.FixtureRequest
 ) -> None:
-    recorded(tmp_path, problem, folds)
+    recorded(tmp_path, job, folds)
     request.getfixturevalue("no_search")
-    again = recorded(tmp_path, problem, folds)
+    again = recorded(tmp_path, job, folds)
     for name in ("betas", "steps", "nll"):
         np.testing.assert_array_equal(getattr(again, name), getattr(found, name))
-    for name in ("losses", "probabilities", "rows", "codes", "weight", "fold_of"):
+    for name in ("losses", "probabilities", "rows", "y", "weight", "fold_of"):
         np.testing.assert_array_equal(getattr(again.out_of_fold, name), getattr(found.out_of_fold, name))
     assert (again.chosen, again.best) == (found.chosen, found.best)
 
 
 def test_the_search_of_other_data_or_settings_is_refused(
-    tmp_path: Path, problem: Problem, folds: list[Fold], request: pytest.FixtureRequest
+    tmp_path: Path, job: TrainingJob, folds: list[Fold], request: pytest.FixtureRequest
 ) -> None:
-    recorded(tmp_path, problem, folds)
+    recorded(tmp_path, job, folds)
     request.getfixturevalue("no_search")
     with pytest.raises(InputError, match="belongs to other data or settings"):
-        recorded(tmp_path, problem, folds, how=dataclasses.replace(HOW, tolerance=0.25))
+        recorded(tmp_path, job, folds, dataclasses.replace(HOW, tolerance=0.25))
     with pytest.raises(InputError, match="belongs to other data or settings"):
-        recorded(tmp_path, problem, folds[:2])
+        recorded(tmp_path, job, folds[:2])
     with pytest.raises(InputError, match="belongs to other data or settings"):
-        recorded(tmp_path, dataclasses.replace(problem, x=problem.x + 1), folds)
+        recorded(tmp_path, job.replace(problem=dataclasses.replace(job.problem, x=job.problem.x + 1)), folds)
 
 
-def test_a_damaged_record_is_named(tmp_path: Path, problem: Problem, folds: list[Fold]) -> None:
-    recorded(tmp_path, problem, folds)
-    for path in tmp_path.iterdir():
+def test_a_damaged_record_is_named(tmp_path: Path, job: TrainingJob, folds: list[Fold]) -> None:
+    recorded(tmp_path, job, folds)
+    for path in (tmp_path / record.INDEX, tmp_path / record.ARRAYS):
         raw = path.read_bytes()
         path.write_bytes(raw[:-9] + bytes([raw[-9] ^ 1]) + raw[-8:])
         with pytest.raises(DamagedFileError, match=path.name):
-            recorded(tmp_path, problem, folds)
+            recorded(tmp_path, job, folds)
         path.write_bytes(raw)
 
 
 def test_a_record_whose_index_was_never_written_is_no_record(
-    tmp_path: Path, problem: Problem, folds: list[Fold]
+    tmp_path: Path, job: TrainingJob, folds: list[Fold]
 ) -> None:
     storage.save_arrays(tmp_path / record.ARRAYS, {"half": np.zeros(1)})
-    assert recorded(tmp_path, problem, folds).nll.shape == (2, 3)
+    assert recorded(tmp_path, job, folds).nll.shape == (2, 3)
 
 
-def test_without_a_folder_nothing_is_recorded(problem: Problem, folds: list[Fold], found: SearchResult) -> None:
-    np.testing.assert_array_equal(recorded(None, problem, folds).nll, found.nll)
+def test_without_a_folder_nothing_is_recorded(job: TrainingJob, folds: list[Fold], found: SearchResult) -> None:
+    np.testing.assert_array_equal(recorded(None, job, folds).nll, found.nll)

@@ -25,7 +25,7 @@ def result(losses: np.ndarray, betas: list[float], tolerance: float = 0.5) -> Se
         losses=losses,
         probabilities=np.stack([of_label, 1 - of_label], axis=-1),
         rows=np.arange(n),
-        codes=np.zeros(n, int),
+        y=np.zeros(n, int),
         weight=np.ones(n),
         fold_of=np.arange(n) % 2,
         folds=[],
@@ -109,7 +109,7 @@ def test_a_validation_set_is_named_and_parted_in_two_for_the_temperature() -> No
 
 def test_the_temperature_that_is_offered_is_fitted_on_all_rows_with_the_prior() -> None:
     found = result(np.stack([STANDARD, BETTER]), [0.0, 0.003]).out_of_fold
-    assert temperature_of(found, 1) == fit_temperature(found.probabilities[1], found.codes, 30.0)
+    assert temperature_of(found, 1) == fit_temperature(found.probabilities[1], found.y, 30.0)
 
 
 def test_the_table_has_a_row_for_each_beta_and_step_and_marks_the_choice() -> None:

@@ -31,19 +31,19 @@ def doctor(*, members: Annotated[int, Parameter(group=TRAINING)] = 10, json: Jso
     from nu_ensembles.problem.inputs import check_whole
 
     check_whole(members, "members")
-    from nu_ensembles.engine import diagnosis
+    from nu_ensembles.diagnostics import machine
     from nu_ensembles.training.run_folder import environment
 
     found = environment()
     facts = {
         "command": "doctor",
         **found,
-        "devices": diagnosis.devices(),
-        "compilation_cache": diagnosis.compilation_cache(),
-        "variables": diagnosis.variables(),
-        "advice": diagnosis.advice(found["backend"]),
+        "devices": machine.devices(),
+        "compilation_cache": machine.compilation_cache(),
+        "variables": machine.variables(),
+        "advice": machine.advice(found["backend"]),
     }
-    outlooks = [diagnosis.outlook(network, members) for network in diagnosis.NETWORKS]
+    outlooks = [machine.outlook(network, members) for network in machine.NETWORKS]
     facts |= {"members": members, "plans": [_as_dict(outlook) for outlook in outlooks]}
     show(facts, _in_words(facts, outlooks), json)
 

@@ -10,12 +10,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nu_ensembles.engine import fused_update
-from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.engine.fast.compilation import ENGINE_RULES, MOST_BYTES, SWITCH, cache_folder
 from nu_ensembles.engine.memory import free_bytes, lane_bytes
 from nu_ensembles.engine.plans import Plan, choose_plan
 from nu_ensembles.engine.program import TrainingData
+from nu_ensembles.engine.settings import Settings
 from nu_ensembles.methods import Nu
 from nu_ensembles.models import build
 
@@ -38,7 +37,6 @@ VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
     ENGINE_RULES,
     SWITCH,
-    fused_update.SWITCH,
 )
 
 
@@ -131,13 +129,10 @@ def advice(backend: str) -> list[str]:
             "No XLA flag is needed; XLA_FLAGS=--xla_force_host_platform_device_count=4 simulates four devices.",
             "JAX found no GPU. If there is one, install JAX's build for it and leave JAX_PLATFORMS unset.",
         ]
-    fused = "by a kernel of our own" if fused_update.possible() else "by XLA"
     return [
         "No XLA flag is needed. If XLA itself stops the process while compiling, try "
         "XLA_FLAGS=--xla_gpu_enable_triton_gemm=false and tell us the network.",
         "JAX takes most of the device's memory at its start; XLA_PYTHON_CLIENT_PREALLOCATE=false takes it as needed.",
         "float32 products use TF32; JAX_DEFAULT_MATMUL_PRECISION=highest makes them exact.",
         f"Training leaves slow engines of cuDNN out when it looks for fast ones; an empty {ENGINE_RULES} keeps them.",
-        f"Large dense layers are updated {fused} here. Ours is for a single Hopper GPU and float32; "
-        f"{fused_update.SWITCH}=off leaves it out.",
     ]

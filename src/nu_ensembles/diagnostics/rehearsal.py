@@ -8,14 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nu_ensembles.engine.assembly import Settings, label_key, member_lanes, on_device
-from nu_ensembles.engine.loops import STEPS_A_ROUND
+from nu_ensembles.backend import Backend
+from nu_ensembles.engine.assembly import Assembly, MemberSet, assemble
+from nu_ensembles.engine.fast.rounds import STEPS_A_ROUND
 from nu_ensembles.engine.plans import choose_plan
-from nu_ensembles.engine.program import TrainingData
 from nu_ensembles.engine.run import Run
-from nu_ensembles.methods import Method
-from nu_ensembles.methods.labels import random_key
+from nu_ensembles.engine.settings import Settings
+from nu_ensembles.methods import Method, TrainingRows
 from nu_ensembles.models import Model
+from nu_ensembles.problem import random_key
 
 
 class Rehearsal:
@@ -46,23 +47,22 @@ class Rehearsal:
         n_unlabeled: int = 5000,
     ) -> None:
         settings = settings or Settings()
-        key = random_key(0)
-        data = random_data(row_shape, method, n_members, n_classes, n_rows, n_unlabeled)
-        program = settings.program(model, n_rows, n_unlabeled)
+        shapes = row_shape, method, n_members, settings, n_classes, n_rows, n_unlabeled
+        program, lanes, data = random_assembly(model, *shapes)
         self.plan = choose_plan(settings.plan, method, program, data, n_members)
         self.n_groups = -(-n_members // self.plan.lanes_at_once)
         # Every device needs the same number of lanes.
         n_lanes = -(-self.plan.lanes_at_once // self.plan.n_devices) * self.plan.n_devices
         start = time.perf_counter()
-        lanes = member_lanes(key, np.minimum(np.arange(n_lanes), n_members - 1).tolist(), n_rows, method, settings)
-        self.run = Run(program, lanes, data, on_host=self.plan.on_host, mesh=self.plan.mesh())
+        group = lanes.select(np.minimum(np.arange(n_lanes), n_members - 1))
+        self.run = Run(program, group, data, on_host=self.plan.on_host, mesh=self.plan.mesh())
         self.advance(1)
         self.compile_s = time.perf_counter() - start
 
     @property
     def steps_at_once(self) -> int:
         """Steps of a round; one where steps do not go in rounds."""
-        return 1 if jax.default_backend() == "cpu" else STEPS_A_ROUND
+        return STEPS_A_ROUND if Backend.current().steps_in_rounds else 1
 
     def advance(self, n_steps: int) -> float:
         """Trains on, by whole rounds on a GPU; the milliseconds that a step of all members took.
@@ -76,10 +76,17 @@ class Rehearsal:
         return (time.perf_counter() - start) / n_steps * 1e3 * self.n_groups
 
 
-def random_data(
-    row_shape: tuple[int, ...], method: Method, n_members: int, n_classes: int, n_rows: int, n_unlabeled: int
-) -> TrainingData:
-    """Random rows and labels on the device, with random labels and predictions of earlier members where needed."""
+def random_assembly(
+    model: Model,
+    row_shape: tuple[int, ...],
+    method: Method,
+    n_members: int,
+    settings: Settings,
+    n_classes: int = 10,
+    n_rows: int = 1000,
+    n_unlabeled: int = 5000,
+) -> Assembly:
+    """Members on random rows and labels, with random labels and predictions of earlier members where needed."""
     rng = np.random.default_rng(0)
 
     def rows(n: int) -> np.ndarray:
@@ -88,13 +95,12 @@ def random_data(
         return rng.standard_normal((n, *row_shape), np.float32)
 
     x, y = rows(n_rows), rng.integers(0, n_classes, n_rows).astype(np.int32)
-    if not method.uses_unlabeled:
-        return on_device(x, y, np.ones(n_rows, np.float32), None, None)
-    targets = method.unlabeled_targets(label_key(random_key(0)), n_unlabeled, n_classes, n_members)
-    data = on_device(x, y, np.ones(n_rows, np.float32), rows(n_unlabeled), targets)
-    if method.shape != "sequential":
-        return data
+    u = rows(n_unlabeled) if method.uses_unlabeled else None
+    of_rows = TrainingRows(x, y, np.ones(n_rows, np.float32), u)
+    made = assemble(model, settings, of_rows, n_classes, [MemberSet(random_key(0), range(n_members), method)])
+    if not method.is_sequential:
+        return made
     # As the last member sees it.
-    assert data.x_unlabeled is not None
-    previous = jnp.full((n_members, data.x_unlabeled.shape[0], n_classes), 1 / n_classes)
-    return data._replace(previous=previous, n_previous=jnp.int32(n_members - 1))
+    assert made.data.x_unlabeled is not None
+    previous = jnp.full((n_members, made.data.x_unlabeled.shape[0], n_classes), 1 / n_classes)
+    return made._replace(data=made.data._replace(previous=previous, n_previous=jnp.int32(n_members - 1)))

@@ -6,8 +6,8 @@ compiled one, which makes dropping a set free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ from nu_ensembles.backend import Backend
 from nu_ensembles.engine.assembly import Assembly
 from nu_ensembles.engine.plans import choose_plan
 from nu_ensembles.engine.predict import fold_probabilities
-from nu_ensembles.engine.run import Run
+from nu_ensembles.engine.run import Failures, Run
 
 
 class LanePool:
@@ -29,14 +29,13 @@ class LanePool:
       failures: see `Run`.
     """
 
-    def __init__(
-        self, assembly: Assembly, lanes_a_set: int, plan: str = "auto", failures: Literal["raise", "mark"] = "raise"
-    ) -> None:
+    def __init__(self, assembly: Assembly, lanes_a_set: int, plan: str = "auto", failures: Failures = "raise") -> None:
         self.program, self.all_lanes, self.data = assembly
         n_lanes = self.all_lanes.n_lanes
         named = "vectorised" if plan == "sharded" else plan
         decision = choose_plan(named, self.all_lanes.method, self.program, self.data, n_lanes)
-        self.on_host, self.failures = decision.on_host, failures
+        self.on_host = decision.on_host
+        self.failures: Failures = failures
         at_once = decision.lanes_at_once
         if not Backend.current().ensembles_share_a_program:
             at_once = min(at_once, lanes_a_set)
@@ -83,7 +82,7 @@ class LanePool:
         """int `[len(lanes)]`, the step at which each of these lanes failed, or -1."""
         return np.array(self._gathered(lanes, lambda _, run: run.failed_at))
 
-    def _gathered(self, lanes: np.ndarray, of_group: Callable[[np.ndarray, Run], Sequence[Any]]) -> list[Any]:
+    def _gathered(self, lanes: np.ndarray, of_group: Callable[[np.ndarray, Run], Any]) -> list[Any]:
         """What `of_group(indices, run)` gives for each lane of a group, for these lanes in their order."""
         found: dict[int, Any] = {}
         for indices, run in self.groups:

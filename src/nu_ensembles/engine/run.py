@@ -28,6 +28,9 @@ from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData,
 from nu_ensembles.errors import NonFiniteLossError
 from nu_ensembles.models.inspect import n_convolutions
 
+# What becomes of a run when a lane's loss is not finite.
+Failures = Literal["raise", "mark"]
+
 jitted_is_finite = jitted_without_search(state_is_finite, static_argnames=("custom",))
 # Neither this nor `lane_rows` takes the whole program: another method or number of rows shares their compilation.
 jitted_initial_state = jitted_without_search(initial_state, static_argnames=("model", "custom", "dtype"))
@@ -57,7 +60,7 @@ class Run:
         *,
         on_host: bool = False,
         mesh: Mesh | None = None,
-        failures: Literal["raise", "mark"] = "raise",
+        failures: Failures = "raise",
     ) -> None:
         leave_out_slow_engines()  # which cuDNN wants to know before any convolution, also of a run that is carried on
         self.program, self.on_host, self.mesh, self.failures = program, on_host, mesh, failures

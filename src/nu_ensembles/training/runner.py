@@ -67,7 +67,8 @@ class JobTrainer:
         self.job, self.evaluate, self.run, self.verbose, self.name = job, evaluate, run, verbose, name
         self.rows, self.validation = job.rows, job.validation
         self.n_classes = len(job.problem.classes)
-        self.members, self.n_members, self.n_steps = job.members, len(job.members), job.n_steps
+        self.members: Sequence[int] = job.members
+        self.n_members, self.n_steps = len(job.members), job.n_steps
         self.learning_rate, self.weight_decay = job.settings.learning_rate, job.settings.weight_decay
         self.dropout = dropout_rate(job.network)
         self.key = jax.random.fold_in(job.key, PROCEDURE)

@@ -46,8 +46,8 @@ def host_steps(
         return state, total / (end - start)
 
     def one_lane(lane: int) -> Callable[[Event], tuple[LaneState, Array]]:
-        own = jax.tree.map(lambda leaf: leaf[lane : lane + 1], (state, lanes, block))
-        return lambda stopped: stepped(*own, stopped)
+        own_state, own_lanes, own_block = jax.tree.map(lambda leaf: leaf[lane : lane + 1], (state, lanes, block))
+        return lambda stopped: stepped(own_state, own_lanes, own_block, stopped)
 
     apart = side_by_side([one_lane(lane) for lane in range(lanes.n_lanes)])
     state, total = jax.tree.map(lambda *parts: jnp.concatenate(parts), *apart)

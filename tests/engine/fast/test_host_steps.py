@@ -8,22 +8,20 @@ import numpy as np
 import optax
 import pytest
 
-from nu_ensembles.diagnostics.rehearsal import random_data
-from nu_ensembles.engine.assembly import Settings, member_lanes
+from nu_ensembles.diagnostics.rehearsal import random_assembly
 from nu_ensembles.engine.blocks import block_of
-from nu_ensembles.engine.loops import first_half, second_half
+from nu_ensembles.engine.fast.host_steps import first_half, second_half
 from nu_ensembles.engine.run import Run
+from nu_ensembles.engine.settings import Settings
 from nu_ensembles.engine.step import draw_batch, packed_parameters, train_step, unpacked_parameters
 from nu_ensembles.methods import Nu, Pac2
-from nu_ensembles.methods.labels import random_key
 from nu_ensembles.models import build
 
 
 def started(model: str, settings: Settings, method: Nu | Pac2, n_lanes: int = 2) -> Run:
     """Lanes of a convolutional network on random 16x16 images."""
-    data = random_data((16, 16, 3), method, n_lanes, 10, 32, 32)
-    lanes = member_lanes(random_key(0), list(range(n_lanes)), 32, method, settings)
-    return Run(settings.program(build(model, 10), 32, 32), lanes, data, on_host=True)
+    made = random_assembly(build(model, 10), (16, 16, 3), method, n_lanes, settings, n_rows=32, n_unlabeled=32)
+    return Run(*made, on_host=True)
 
 
 @pytest.mark.parametrize("method", [Nu(0.1), Pac2()])

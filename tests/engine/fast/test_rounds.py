@@ -11,10 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nu_ensembles.engine import loops
+from nu_ensembles.backend import BLOCK
 from nu_ensembles.engine import run as engine_run
-from nu_ensembles.engine.blocks import BLOCK, block_of
-from nu_ensembles.engine.loops import STEPS_A_ROUND
+from nu_ensembles.engine.blocks import block_of
+from nu_ensembles.engine.fast import rounds as rounds_of_steps
+from nu_ensembles.engine.fast.rounds import STEPS_A_ROUND
+from nu_ensembles.engine.loop import steps_of_a_block
 from nu_ensembles.engine.program import LaneState
 from nu_ensembles.engine.run import Run
 from nu_ensembles.errors import NonFiniteLossError
@@ -25,14 +27,14 @@ POISONED_ROW = 39
 
 @pytest.fixture(scope="module")
 def in_rounds() -> Callable[..., Any]:
-    """`many_steps` as a GPU compiles it."""
+    """The loop as a GPU compiles it."""
 
-    def many_steps(*arguments: Any) -> Any:
+    def steps_on_a_gpu(*arguments: Any) -> Any:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(jax, "default_backend", lambda: "gpu")
-            return loops.steps_of_a_block(*arguments)
+            return steps_of_a_block(*arguments)
 
-    return jax.jit(many_steps, static_argnums=0)
+    return jax.jit(steps_on_a_gpu, static_argnums=0)
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def advance(in_rounds, monkeypatch: pytest.MonkeyPatch):
         losses: list[np.ndarray] = []
         with monkeypatch.context() as patch:
             if rounds:
-                patch.setattr(engine_run, "many_steps", in_rounds)
+                patch.setattr(engine_run, "compiled_loop", lambda *_: in_rounds)
             for stop in stops:
                 run.advance(stop, lambda _, loss: losses.append(loss))
         return run.host_state(), losses
@@ -55,7 +57,7 @@ def advance(in_rounds, monkeypatch: pytest.MonkeyPatch):
 def prepared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, in_rounds) -> None:
     in_rounds.clear_cache()
     if not request.param:
-        monkeypatch.setattr(loops, "PREPARED_BYTES", 0)
+        monkeypatch.setattr(rounds_of_steps, "PREPARED_BYTES", 0)
 
 
 def test_the_program_in_rounds_is_another_one(assembled, in_rounds) -> None:
@@ -63,8 +65,7 @@ def test_the_program_in_rounds_is_another_one(assembled, in_rounds) -> None:
     run = Run(ready.program, ready.lanes, ready.data)
     arguments = run.state, ready.lanes, ready.data, run._block_of(0), jnp.int32(0), jnp.int32(3)
     plain, in_two_loops = (
-        jax.jit(partial(steps, ready.program)).lower(*arguments).as_text()
-        for steps in (loops.steps_of_a_block, in_rounds)
+        jax.jit(partial(steps, ready.program)).lower(*arguments).as_text() for steps in (steps_of_a_block, in_rounds)
     )
     # A loop of rounds around a loop of steps, and batches of the whole round.
     assert in_two_loops.count("stablehlo.while") > plain.count("stablehlo.while")

@@ -7,7 +7,7 @@ import pytest
 
 from nu_ensembles import models
 from nu_ensembles.diagnostics.rehearsal import Rehearsal
-from nu_ensembles.engine.loops import STEPS_A_ROUND
+from nu_ensembles.engine.fast.rounds import STEPS_A_ROUND
 from nu_ensembles.methods import Standard
 
 

@@ -9,7 +9,7 @@ import optax
 import pytest
 
 from nu_ensembles import models
-from nu_ensembles.engine import packing
+from nu_ensembles.engine.fast import packing
 from nu_ensembles.engine.fast.packing import pack, unpack
 from nu_ensembles.engine.run import Run
 from nu_ensembles.methods import Nu

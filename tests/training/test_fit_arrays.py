@@ -16,9 +16,10 @@ import optax
 import pytest
 
 import nu_ensembles as nu
-from nu_ensembles import metrics, models, stages, storage
+from nu_ensembles import metrics, models, storage
 from nu_ensembles.errors import InputError, NonFiniteLossError
 from nu_ensembles.methods import Nu, Standard, method
+from nu_ensembles.training import runner
 
 Fit = Callable[..., nu.Ensemble]
 NETWORK = models.mlp(3, hidden=(8,))
@@ -59,12 +60,12 @@ def captured(monkeypatch: pytest.MonkeyPatch):
 
     given: dict[str, Any] = {}
 
-    def no_training(program: Any, lanes: Any, data: Any, n_steps: int, **options: Any) -> None:
-        given.update(program=program, lanes=lanes, data=data, n_steps=n_steps, **options)
+    def no_training(assembly: Any, n_steps: int, **options: Any) -> None:
+        given.update(**assembly._asdict(), n_steps=n_steps, **options)
         raise ReachedEngineError
 
     def capture(fit: Fit, **options: Any) -> dict[str, Any]:
-        monkeypatch.setattr(stages, "train", no_training)
+        monkeypatch.setattr(runner, "train", no_training)
         with pytest.raises(ReachedEngineError):
             fit(**options)
         return given
@@ -161,7 +162,7 @@ def test_what_was_asked_is_kept_with_the_ensemble(fitted: nu.Ensemble) -> None:
     assert kept["method"] == "nu"
     assert kept["hyper_parameters"] == {"beta": 0.1, "labels": "without_replacement"}
     assert (kept["n_steps"], kept["batch_size"], kept["unlabeled_batch_size"]) == (20, 8, 8)
-    assert (kept["n_labelled"], kept["n_unlabelled"], kept["seed"]) == (40, 50, [0, 0])
+    assert (kept["n_labelled"], kept["n_unlabelled"], kept["seed"]) == (40, 50, 0)
 
 
 # Members
@@ -179,13 +180,13 @@ def test_only_missing_members_are_trained_and_the_result_is_that_of_the_large_fi
     options = {"method": Nu(0.1), "plan": "sequential"}
     large, small = fit(**options), fit(n_members=2, **options)
     trained: list[list[int]] = []
-    engine = stages.train
+    engine = runner.train
 
-    def recording(program: Any, lanes: Any, *arguments: Any, **rest: Any) -> Any:
-        trained.append(lanes.member.tolist())
-        return engine(program, lanes, *arguments, **rest)
+    def recording(assembly: Any, *arguments: Any, **rest: Any) -> Any:
+        trained.append(assembly.lanes.member.tolist())
+        return engine(assembly, *arguments, **rest)
 
-    monkeypatch.setattr(stages, "train", recording)
+    monkeypatch.setattr(runner, "train", recording)
     added = fit(add_to=small, **options)
     assert trained == [[2]]
     assert_same_bits(added, large)

@@ -14,8 +14,10 @@ import pytest
 
 import nu_ensembles as nu
 from nu_ensembles.diagnostics.rehearsal import Rehearsal
-from nu_ensembles.engine import compilation, loops, run
+from nu_ensembles.engine import run
+from nu_ensembles.engine.fast import compilation
 from nu_ensembles.engine.fast.compilation import cache_folder
+from nu_ensembles.engine.loop import compiled_loop
 from nu_ensembles.engine.program import Program, TrainingData
 
 SWITCH = "NU_ENSEMBLES_COMPILATION_CACHE"
@@ -158,11 +160,11 @@ def test_options_that_this_version_has_not_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("network", "backend", "known", "deterministic", "chosen"),
     [
-        ("wrn-10-1", "gpu", True, False, "deep_networks_steps"),
-        ("wrn-10-1", "gpu", False, False, "many_steps"),
-        ("wrn-10-1", "gpu", True, True, "reproducible_steps"),
-        ("wrn-10-1", "cpu", True, False, "many_steps"),
-        ("lenet", "gpu", True, False, "many_steps"),
+        ("wrn-10-1", "gpu", True, False, compilation.FEWER_TRIALS),
+        ("wrn-10-1", "gpu", False, False, {}),
+        ("wrn-10-1", "gpu", True, True, compilation.SAME_BITS),
+        ("wrn-10-1", "cpu", True, False, {}),
+        ("lenet", "gpu", True, False, {}),
     ],
 )
 def test_a_gpu_times_fewer_kernels_of_a_deep_network(
@@ -171,15 +173,15 @@ def test_a_gpu_times_fewer_kernels_of_a_deep_network(
     backend: str,
     known: bool,
     deterministic: bool,
-    chosen: str,
+    chosen: dict[str, bool],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
-    monkeypatch.setattr(run, "knows_options", lambda *names: known)
+    monkeypatch.setattr(compilation, "knows_options", lambda *names: known)
     program = Program(nu.models.build(network, 2), deterministic=deterministic)
     data = TrainingData(*(jax.ShapeDtypeStruct(shape, np.float32) for shape in [(4, 8, 8, 3), (4,), (4,)]))
     steps, static = run.Run(program, None, data)._loop
-    assert steps is getattr(loops, chosen)
+    assert steps is compiled_loop(tuple(chosen.items()), False)
     assert static == (program,)
 
 

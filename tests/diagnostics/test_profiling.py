@@ -6,7 +6,7 @@ import pytest
 
 from nu_ensembles import models
 from nu_ensembles.diagnostics.profiling import KINDS, Event, Kernel, StepProfile, added_up, kind_of, profile_steps
-from nu_ensembles.diagnostics.rehearsal import Rehearsal, random_data
+from nu_ensembles.diagnostics.rehearsal import Rehearsal, random_assembly
 from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.methods import AgreeToDisagree, Method, Nu, Standard
 
@@ -92,7 +92,8 @@ def test_a_traced_convolutional_network_convolves() -> None:
 
 def test_random_data_are_what_a_method_asks_for() -> None:
     def sizes(method: Method) -> list[tuple[int, ...] | None]:
-        data = random_data((4,), method, n_members=3, n_classes=2, n_rows=40, n_unlabeled=50)
+        network = models.mlp(2, hidden=(3,))
+        data = random_assembly(network, (4,), method, 3, Settings(), n_classes=2, n_rows=40, n_unlabeled=50).data
         return [
             None if part is None else part.shape for part in (data.x, data.x_unlabeled, data.targets, data.previous)
         ]

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nu_ensembles.backend import BLOCK
 from nu_ensembles.engine import run as run_module
-from nu_ensembles.engine import side_by_side as module
-from nu_ensembles.engine.blocks import BLOCK
-from nu_ensembles.engine.fast.threads import beside, side_by_side
+from nu_ensembles.engine.fast import threads
+from nu_ensembles.engine.fast.threads import in_background, side_by_side
 from nu_ensembles.engine.run import Run
 from nu_ensembles.methods import Nu
 
@@ -23,7 +23,7 @@ def test_results_come_in_the_order_of_the_tasks() -> None:
 
 
 def test_no_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "n_cores", lambda: 1)
+    monkeypatch.setattr(threads, "n_cores", lambda: 1)
     assert len(set(side_by_side([lambda _: threading.get_ident() for _ in range(4)]))) == 1
 
 
@@ -42,7 +42,7 @@ def test_settings_of_jax_hold_in_the_threads() -> None:
 
 
 def test_an_error_in_one_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "n_cores", lambda: 2)
+    monkeypatch.setattr(threads, "n_cores", lambda: 2)
 
     def fails(_: threading.Event) -> bool:
         raise MemoryError("no room")
@@ -53,28 +53,28 @@ def test_an_error_in_one_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> Non
     assert ended == [True]
 
 
-def test_a_task_beside_runs_in_another_thread_with_the_settings_of_this_one() -> None:
+def test_a_task_in_background_runs_in_another_thread_with_the_settings_of_this_one() -> None:
     started, seen = threading.Event(), []
 
     def task() -> None:
         started.set()
         seen.extend([threading.get_ident(), str(jnp.zeros(1).dtype)])
 
-    with jax.enable_x64(True), beside(task):
+    with jax.enable_x64(True), in_background(task):
         assert started.wait(60)  # it does not wait for the end of this body
     assert seen[0] != threading.get_ident()
     assert seen[1] == "float64"
 
 
-def test_an_error_of_a_task_beside_comes_out() -> None:
+def test_an_error_of_a_task_in_background_comes_out() -> None:
     def fails() -> None:
         raise MemoryError("no room")
 
-    with pytest.raises(MemoryError, match="no room"), beside(fails):
+    with pytest.raises(MemoryError, match="no room"), in_background(fails):
         pass
 
 
-def test_the_next_block_is_drawn_beside_the_steps_of_this_one(
+def test_the_next_block_is_drawn_during_the_steps_of_this_one(
     assembled, monkeypatch: pytest.MonkeyPatch, largest_difference
 ) -> None:
     drawn: list[tuple[int, int]] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import nu_ensembles as nu
-from nu_ensembles import models, stages, tuning
+from nu_ensembles import models, tuning
 from nu_ensembles.errors import InputError
-from nu_ensembles.estimator import any_method
 from nu_ensembles.metrics.temperature import scale_temperature
+from nu_ensembles.training import TrainingJob, runner
+from nu_ensembles.tuning.search import Trial
 
 # The sizes of the other tests, so that all share compiled programs: 20 steps of 8 rows.
 SMALL: dict[str, Any] = {
@@ -224,7 +226,7 @@ def test_grid_search_slices_an_array_of_as_many_rows_as_x_but_not_the_wrapper(bl
 
 
 def test_grid_search_takes_marked_rows_and_scores_the_labelled_ones(blobs) -> None:
-    grid = GridSearchCV(fixed(unlabeled_label=-1), {"beta": [0.1, 30.0]}, cv=2)
+    grid = GridSearchCV(fixed(unlabeled_label=-1, max_iter=10), {"beta": [0.1, 30.0]}, cv=2)
     grid.fit(*marked(blobs))
     assert grid.best_params_ == {"beta": 0.1}
     assert grid.best_score_ > 0.6
@@ -269,16 +271,23 @@ class Frame:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __getitem__(self, names: list[str]) -> Frame:
+        return Frame(self.rows[:, [self.columns.index(name) for name in names]], "".join(names))
 
-def test_frames_must_agree_in_their_columns_and_their_order(fitted, blobs) -> None:
+
+def test_the_columns_of_frames_are_matched_by_name(fitted, blobs) -> None:
     x, y, u = blobs
-    assert_same_bits(fixed().fit(Frame(x, "abcd"), y, X_unlabeled=Frame(u, "abcd")), fitted)
-    with pytest.raises(InputError, match=r"X_unlabeled has other columns than X \(they stand in another order\)"):
-        fixed().fit(Frame(x, "abcd"), y, X_unlabeled=Frame(u, "abdc"))
-    with pytest.raises(InputError, match=r"other columns than X \(these stand in one only: d, e\); give it the same"):
+    turned, wider = Frame(u[:, ::-1], "dcba"), Frame(np.c_[u, u[:, 0]], "abcde")
+    for other in (Frame(u, "abcd"), turned, nu.Unlabeled(turned)):
+        assert_same_bits(fixed().fit(Frame(x, "abcd"), y, X_unlabeled=other), fitted)
+    with pytest.warns(
+        UserWarning, match="X_unlabeled has columns that the training rows had not, which are ignored: 'e'"
+    ):
+        assert_same_bits(fixed().fit(Frame(x, "abcd"), y, X_unlabeled=wider), fitted)
+    with pytest.raises(InputError, match=r"X_unlabeled lacks the column\(s\) 'd' of the training rows \(it has 'e'"):
         fixed().fit(Frame(x, "abcd"), y, X_unlabeled=nu.Unlabeled(Frame(u, "abce")))
-    with pytest.raises(InputError, match=r"the validation x has other columns than X \(they stand in another order\)"):
-        auto().fit(Frame(x, "abcd"), y, X_unlabeled=u, validation=(Frame(x, "dcba"), y))
+    with pytest.raises(InputError, match=r"the validation x lacks the column\(s\) 'a', 'b'"):
+        auto().fit(Frame(x, "abcd"), y, X_unlabeled=u, validation=(Frame(x, "dcef"), y))
 
 
 def test_rows_of_numbers_of_several_types_are_taken_wherever_x_is(blobs) -> None:
@@ -315,7 +324,7 @@ def test_the_ensemble_is_trained_anew_on_all_labels_with_what_was_chosen(
     x, y, u = blobs
     candidate = searched.search_.betas.tolist().index(0.1)
     chosen = dataclasses.replace(searched.search_, chosen=(candidate, 2))
-    monkeypatch.setattr(tuning, "recorded_search", lambda *_, **__: chosen)
+    monkeypatch.setattr(tuning, "search", lambda *_, **__: chosen)
     clf = auto().fit(x, y, X_unlabeled=u)
     assert (clf.beta_, clf.n_steps_) == (0.1, chosen.steps[2])
     again = nu.fit(
@@ -386,16 +395,16 @@ def test_a_validation_set_takes_the_place_of_the_folds(blobs, monkeypatch: pytes
     x, y, u = blobs
     given: dict[str, Any] = {}
 
-    def fake(*arguments: Any, **options: Any) -> None:
-        given.update(options, folds=arguments[4])
+    def fake(job: TrainingJob, folds: Any, *_: Any, **__: Any) -> None:
+        given.update(validation=job.validation, folds=folds)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tuning, "recorded_search", fake)
+    monkeypatch.setattr(tuning, "search", fake)
     with pytest.raises(KeyboardInterrupt):
         auto(standardize=False).fit(x, y, X_unlabeled=u, validation=(x[:7] + 1, y[:7]))
     assert given["folds"] == []
-    np.testing.assert_array_equal(given["validation"][0], x[:7] + 1)
-    assert given["validation"][1].tolist() == y[:7].tolist()
+    np.testing.assert_array_equal(given["validation"].x, x[:7] + 1)
+    assert given["validation"].y.tolist() == y[:7].tolist()
 
 
 def folds_of(clf: nu.EnsembleClassifier, blobs, **arguments: Any) -> list[tuple[int, int]]:
@@ -403,12 +412,12 @@ def folds_of(clf: nu.EnsembleClassifier, blobs, **arguments: Any) -> list[tuple[
     x, y, u = blobs
     found: list[tuple[int, int]] = []
 
-    def fake(_folder: Any, _problem: Any, _model: Any, _method: Any, folds: Any, *_: Any, **__: Any) -> None:
+    def fake(_: TrainingJob, folds: Any, *_rest: Any, **__: Any) -> None:
         found.extend((len(fold.train), len(fold.held_out)) for fold in folds)
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tuning, "recorded_search", fake)
+        patch.setattr(tuning, "search", fake)
         with pytest.raises(KeyboardInterrupt):
             clf.fit(**{"X": x, "y": y, "X_unlabeled": u, **arguments})
     return found
@@ -484,10 +493,10 @@ def test_a_killed_fit_resumes_after_its_search(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(any_method, "fit_members", killed)
+        patch.setattr(runner, "train", killed)
         with pytest.raises(KeyboardInterrupt):
             auto(run_folder=tmp_path / "run").fit(x, y, X_unlabeled=u)
-    monkeypatch.setattr("nu_ensembles.tuning.record.search", killed)
+    monkeypatch.setattr(Trial, "__init__", killed)
     resumed = auto(run_folder=tmp_path / "run", resume=True).fit(x, y, X_unlabeled=u)
     assert_same_bits(resumed, searched)
     assert resumed.verdict_ == searched.verdict_
@@ -530,19 +539,19 @@ def test_a_method_may_be_given_itself(fitted, blobs) -> None:
 def trained_stages(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """(labelled rows, steps) of every training of a procedure."""
     seen: list[tuple[int, int]] = []
-    train = stages.train
+    train = runner.train
 
-    def recording(program: Any, lanes: Any, data: Any, n_steps: int, **options: Any) -> Any:
-        seen.append((int(lanes.n_rows[0]), n_steps))
-        return train(program, lanes, data, n_steps, **options)
+    def recording(assembly: Any, n_steps: int, **options: Any) -> Any:
+        seen.append((int(assembly.lanes.n_rows[0]), n_steps))
+        return train(assembly, n_steps, **options)
 
-    monkeypatch.setattr(stages, "train", recording)
+    monkeypatch.setattr(runner, "train", recording)
     return seen
 
 
 @pytest.fixture
 def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(any_method, "PROCEDURE_STOPS", 2)
+    monkeypatch.setattr(sys.modules[tuning.SearchSettings.__module__], "PROCEDURE_STOPS", 2)
 
 
 @pytest.mark.usefixtures("fewer_lengths")
@@ -571,7 +580,7 @@ def test_a_killed_search_of_a_procedure_goes_on_where_it_was(
     x, y, _ = blobs
     options = {"method": "swag", "early_stopping": True, "cv": 2}
     unbroken = standard(**options).fit(x, y)
-    run_folder, recording = tmp_path / "run", stages.train
+    run_folder, recording = tmp_path / "run", runner.train
 
     def two_trainings(*arguments: Any, **rest: Any) -> Any:
         if len(trained_stages) == 2:
@@ -580,7 +589,7 @@ def test_a_killed_search_of_a_procedure_goes_on_where_it_was(
 
     trained_stages.clear()
     with monkeypatch.context() as patch:
-        patch.setattr(stages, "train", two_trainings)
+        patch.setattr(runner, "train", two_trainings)
         with pytest.raises(KeyboardInterrupt):
             standard(**options, run_folder=run_folder).fit(x, y)
     kept = {path.name for path in (run_folder / "checkpoints").iterdir()}
@@ -606,7 +615,7 @@ def test_validation_rows_score_a_procedure_that_does_not_see_them(blobs, monkeyp
     single = standard(method="single", temperature=True).fit(x, y, validation=(x[:12], y[:12]))
     # Once to be scored, without them; then for good, with them to choose by.
     assert shown == [None, 12]
-    assert single.search_.out_of_fold.codes.tolist() == y[:12].tolist()
+    assert single.search_.out_of_fold.y.tolist() == y[:12].tolist()
     assert single.ensemble_.temperature == single.temperature_ > 0
 
 

@@ -19,12 +19,13 @@ import optax
 import pytest
 
 import nu_ensembles as nu
-from nu_ensembles import methods, models, stages, storage
+from nu_ensembles import methods, models, storage
 from nu_ensembles.engine import train as engine
 from nu_ensembles.engine.checkpoints import CheckpointFolder
 from nu_ensembles.ensemble import MANIFEST
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods import AgreeToDisagree, HyperDeep, McDropout, Nu, SelfTraining, Single, Standard, Swag
+from nu_ensembles.training import runner
 
 Fit = Callable[..., nu.Ensemble]
 NETWORK = models.mlp(3, hidden=(8,))
@@ -63,13 +64,13 @@ def unbroken(fit: Fit) -> dict[str, nu.Ensemble]:
 def stages_trained(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What every training of a procedure was given."""
     given: list[dict[str, Any]] = []
-    train = stages.train
+    train = runner.train
 
-    def recording(program: Any, lanes: Any, data: Any, n_steps: int, **options: Any) -> Any:
-        given.append({"program": program, "lanes": lanes, "data": data, "n_steps": n_steps, **options})
-        return train(program, lanes, data, n_steps, **options)
+    def recording(assembly: Any, n_steps: int, **options: Any) -> Any:
+        given.append({**assembly._asdict(), "n_steps": n_steps, **options})
+        return train(assembly, n_steps, **options)
 
-    monkeypatch.setattr(stages, "train", recording)
+    monkeypatch.setattr(runner, "train", recording)
     return given
 
 
@@ -254,15 +255,15 @@ def test_dropout_rates_are_trained_apart_and_put_together_in_the_order_of_the_po
 def test_hyper_deep_and_self_training_carry_random_labels_where_beta_says_so(
     fit: Fit, stages_trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recording = stages.train
+    recording = runner.train
 
-    def first_era_only(program: Any, lanes: Any, data: Any, n_steps: int, **options: Any) -> Any:
+    def first_era_only(assembly: Any, n_steps: int, **options: Any) -> Any:
         if options["description"].startswith("era-0"):
-            return recording(program, lanes, data, n_steps, **options)
-        stages_trained.append({"lanes": lanes, "data": data})
+            return recording(assembly, n_steps, **options)
+        stages_trained.append(assembly._asdict())
         raise PowerCutError
 
-    monkeypatch.setattr(stages, "train", first_era_only)
+    monkeypatch.setattr(runner, "train", first_era_only)
     for method in (HyperDeep(**{**vars(POOL), "beta": 0.1}), SelfTraining(eras=1, fraction=0.4, beta=0.1)):
         with pytest.raises(PowerCutError):
             fit(method=method)
