@@ -1,7 +1,7 @@
-"""What differs between a CPU and a GPU, asked in one place.
+"""What differs between a CPU and a GPU, answered in one place.
 
 The same training is written differently for the two: what a compiled loop, a convolution or a small product costs is
-not the same. Every such difference is a question that `Backend` answers; nothing else asks which device there is.
+not the same. Every such difference is a field of `Backend`; nothing else asks which device there is.
 """
 
 from __future__ import annotations
@@ -13,90 +13,79 @@ import jax
 # Steps whose rows are drawn at once. A compiled call does not go beyond its block. Between two calls a GPU waits for
 # the host, so that blocks are longer where steps are short.
 BLOCK, LONG_BLOCK = 256, 1024
-# Convolutions of a deep network: LeNet has two, the smallest wide ResNet nine.
-DEEP = 8
-# A kernel `[F, C]` of so few numbers is too small for a plain sum to be slower than a matrix product.
-SMALL_KERNEL = 1 << 15
 
 
 @dataclasses.dataclass(frozen=True)
 class Backend:
-    """A kind of device: "cpu", "gpu" or "tpu", by JAX's name."""
+    """How training and networks are written for a kind of device.
 
-    platform: str
+    Attributes:
+      is_gpu: whether GPU libraries (cuDNN) are at work.
+      convolutions_on_host: whether convolutional networks step, and predict, lane by lane from Python. On a CPU a
+        convolution in a compiled loop is 30 times slower, and a vmapped one four times.
+      steps_in_rounds: whether a compiled loop goes in rounds of several steps: its end is a message to a GPU's host.
+      block, block_of_convolutions: how many steps' rows are drawn at once, few enough for a look at the progress every
+        few seconds.
+      ensembles_share_a_program: whether several ensembles train faster as one; more lanes gain nothing on a CPU.
+      scores_in_threads: whether scoring may run beside training: not where both want the same cores.
+      convolution_dtype: what "auto" means for convolutions.
+      images_last: whether a convolution's input is kept for the weight gradient with its images as the last axis.
+      pads_unevenly: whether convolutions add uneven margins themselves; cuDNN's kernels want them added before.
+      keeps_barriers: whether XLA minds an optimisation barrier.
+      trial_free_from: networks with so many convolutions or more are compiled with fewer timed kernels; None for none.
+      largest_sum: a product with a kernel of up to so many numbers is written as a sum. On a GPU XLA compiles and times
+        many matrix kernels for every product and as many for its gradients, however small; a sum is one plain kernel.
+    """
+
+    is_gpu: bool
+    convolutions_on_host: bool
+    steps_in_rounds: bool
+    block: int
+    block_of_convolutions: int
+    ensembles_share_a_program: bool
+    scores_in_threads: bool
+    convolution_dtype: str
+    images_last: bool
+    pads_unevenly: bool
+    keeps_barriers: bool
+    trial_free_from: int | None
+    largest_sum: int
 
     @classmethod
     def current(cls) -> Backend:
-        """That of JAX's default device."""
-        return cls(jax.default_backend())
+        """That of JAX's default device; a TPU counts as a GPU without cuDNN."""
+        platform = jax.default_backend()
+        return {"cpu": CPU, "gpu": GPU}.get(platform, TPU)
 
-    @property
-    def is_cpu(self) -> bool:
-        return self.platform == "cpu"
 
-    @property
-    def is_gpu(self) -> bool:
-        return self.platform == "gpu"
-
-    # How members train
-
-    def steps_on_host(self, convolutional: bool) -> bool:
-        """Whether the loop over steps runs in Python: on a CPU a convolution in a compiled loop is 30 times slower."""
-        return self.is_cpu and convolutional
-
-    @property
-    def steps_in_rounds(self) -> bool:
-        """Whether a compiled loop goes in rounds of several steps: on a GPU its end is a message to the host."""
-        return not self.is_cpu
-
-    def steps_a_block(self, convolutional: bool) -> int:
-        """How many steps' rows are drawn at once: few enough for a look at the progress every few seconds."""
-        return BLOCK if self.is_cpu or convolutional else LONG_BLOCK
-
-    @property
-    def ensembles_share_a_program(self) -> bool:
-        """Whether several ensembles train faster as one program; on a CPU more lanes in one gain nothing."""
-        return not self.is_cpu
-
-    def times_fewer_kernels(self, n_convolutions: int) -> bool:
-        """Whether the compiler should time fewer kernels, because the network has so many."""
-        return not self.is_cpu and n_convolutions >= DEEP
-
-    def members_one_by_one(self, convolutional: bool) -> bool:
-        """Whether prediction goes member by member: on a CPU a vmapped convolution is four times slower."""
-        return self.is_cpu and convolutional
-
-    @property
-    def scores_in_threads(self) -> bool:
-        """Whether scoring may run beside training: not where both want the same cores."""
-        return not self.is_cpu
-
-    # How networks compute
-
-    @property
-    def convolution_dtype(self) -> str:
-        """What "auto" means for convolutions."""
-        return "bfloat16" if self.is_gpu else "float32"
-
-    @property
-    def keeps_images_last(self) -> bool:
-        """Whether a convolution's input is kept for the weight gradient with its images as the last axis."""
-        return self.is_cpu
-
-    @property
-    def pads_unevenly(self) -> bool:
-        """Whether convolutions add uneven margins themselves; cuDNN's kernels want them added before."""
-        return self.is_cpu
-
-    def sums_instead_of_product(self, n_numbers: int) -> bool:
-        """Whether a product with a kernel of so few numbers is written as a sum.
-
-        XLA compiles and times many matrix kernels for a product on a GPU, and as many for each of its two gradients,
-        however small they are. A sum is one plain kernel.
-        """
-        return not self.is_cpu and n_numbers <= SMALL_KERNEL
-
-    @property
-    def keeps_barriers(self) -> bool:
-        """Whether XLA minds an optimisation barrier; on a CPU it drops them."""
-        return not self.is_cpu
+CPU = Backend(
+    is_gpu=False,
+    convolutions_on_host=True,
+    steps_in_rounds=False,
+    block=BLOCK,
+    block_of_convolutions=BLOCK,
+    ensembles_share_a_program=False,
+    scores_in_threads=False,
+    convolution_dtype="float32",
+    images_last=True,
+    pads_unevenly=True,
+    keeps_barriers=False,
+    trial_free_from=None,
+    largest_sum=0,
+)
+GPU = Backend(
+    is_gpu=True,
+    convolutions_on_host=False,
+    steps_in_rounds=True,
+    block=LONG_BLOCK,
+    block_of_convolutions=BLOCK,
+    ensembles_share_a_program=True,
+    scores_in_threads=True,
+    convolution_dtype="bfloat16",
+    images_last=False,
+    pads_unevenly=False,
+    keeps_barriers=True,
+    trial_free_from=8,  # LeNet has two convolutions, the smallest wide ResNet nine
+    largest_sum=1 << 15,
+)
+TPU = dataclasses.replace(GPU, is_gpu=False, convolution_dtype="float32")

@@ -17,12 +17,14 @@ import numpy as np
 
 from nu_ensembles import storage
 from nu_ensembles._version import __version__
+from nu_ensembles.checks import check_whole
+from nu_ensembles.engine.initial import stacked_shapes
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.metrics.temperature import scale_temperature
 from nu_ensembles.models import Model, from_spec, split_variables
-from nu_ensembles.models.inspect import stacked_shapes, variable_shapes
-from nu_ensembles.problem import Standardisation, check_kind, check_rows, check_whole, in_order, network_rows
+from nu_ensembles.models.inspect import variable_shapes
+from nu_ensembles.problem import Standardisation, check_kind, check_rows, in_order, network_rows
 
 # Version 1 knows nothing of dropout masks; what has none is still written as such, for older versions to read.
 FORMAT = 2

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nu_ensembles.checks import check_positive, check_whole
 from nu_ensembles.errors import InputError
-from nu_ensembles.problem.inputs import check_labels, check_positive, check_rows, check_weights, check_whole
+from nu_ensembles.problem.inputs import check_labels, check_rows, check_weights
 
 
 @pytest.mark.parametrize(

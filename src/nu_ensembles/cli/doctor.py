@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from nu_ensembles.checks import check_whole
 from nu_ensembles.cli.options import TRAINING, Json
 from nu_ensembles.cli.output import show, table
 
@@ -28,7 +29,6 @@ def doctor(*, members: Annotated[int, Parameter(group=TRAINING)] = 10, json: Jso
       members: Networks in the ensemble that is meant.
       json: Print one JSON object.
     """
-    from nu_ensembles.problem.inputs import check_whole
 
     check_whole(members, "members")
     from nu_ensembles.diagnostics import machine

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from nu_ensembles.checks import check_whole
 from nu_ensembles.cli.options import METHOD, NETWORK, TRAINING, ImageSize, Json
 from nu_ensembles.cli.output import show, table
 
@@ -56,7 +57,6 @@ def profile(
       json: Print one JSON object.
     """
     from nu_ensembles.errors import InputError
-    from nu_ensembles.problem.inputs import check_whole
 
     for value, name in ((members, "members"), (steps, "steps"), (features, "features")):
         if value is not None:

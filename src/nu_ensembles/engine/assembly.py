@@ -14,6 +14,7 @@ import numpy as np
 from jax import Array
 
 from nu_ensembles.engine.batches import padded_size
+from nu_ensembles.engine.fast.compilation import use_persistent_cache
 from nu_ensembles.engine.program import Lanes, Program, TrainingData
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.methods import Method, TrainingRows
@@ -62,8 +63,9 @@ def assemble(
     Raises:
       InputError: the method cannot train under these settings.
     """
+    use_persistent_cache()
     method = sets[0].method
-    settings.check_method(method)
+    settings.check(method, rows.x.shape[1:])
     u = rows.x_unlabeled if method.uses_unlabeled else None
     n_rows = [len(rows.x) if each.rows is None else len(each.rows) for each in sets]
     program = settings.program(model, min(n_rows), 0 if u is None else len(u))

@@ -24,7 +24,8 @@ from nu_ensembles.models import uses_convolution
 def steps_a_block(program: Program, data: TrainingData) -> int:
     """How many steps a block has."""
     convolutional = uses_convolution(program.model, (1, *data.x.shape[1:]), program.dtype)
-    return Backend.current().steps_a_block(convolutional)
+    backend = Backend.current()
+    return backend.block_of_convolutions if convolutional else backend.block
 
 
 class Block(NamedTuple):

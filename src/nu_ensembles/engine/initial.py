@@ -15,7 +15,7 @@ from nu_ensembles.engine.optimiser import optimiser
 from nu_ensembles.engine.program import LaneState
 from nu_ensembles.engine.step import AUXILIARY, INITIALISATION, lane_key
 from nu_ensembles.methods import Method
-from nu_ensembles.models import Model, logits_and_features, split_variables, stacked_shapes, variable_shapes
+from nu_ensembles.models import Model, logits_and_features, split_variables, variable_shapes
 
 
 def initial_state(
@@ -51,6 +51,11 @@ def initial_state_shapes(
     params, model_state, optimiser_state = stacked_shapes(fresh, n_lanes)
     failed_at: Any = jax.ShapeDtypeStruct((n_lanes,), jnp.int32)
     return LaneState(params, model_state, optimiser_state, failed_at)
+
+
+def stacked_shapes(shapes: Any, n_lanes: int) -> Any:
+    """The shapes of so many lanes' arrays, stacked."""
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((n_lanes, *leaf.shape), leaf.dtype), shapes)
 
 
 def _fresh_lane(

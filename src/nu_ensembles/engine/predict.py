@@ -116,10 +116,11 @@ def predict_lanes(
     networks = params, model_state
     n_lanes = jax.tree.leaves(params)[0].shape[0] if mask_keys is None else len(mask_keys)
     backend = Backend.current()
-    if lanes_at_once is None and backend.members_one_by_one(uses_convolution(model, (1, *x.shape[1:]))):
+    convolutional = uses_convolution(model, (1, *x.shape[1:]))
+    if lanes_at_once is None and convolutional and backend.convolutions_on_host:
         lanes_at_once = 1
     group = lanes_at_once or n_lanes
-    on_cores = group == 1 and n_lanes > 1 and backend.is_cpu
+    on_cores = group == 1 and n_lanes > 1 and backend.convolutions_on_host
     keys = None if mask_keys is None else jax.random.wrap_key_data(jnp.asarray(mask_keys), impl="threefry2x32")
 
     def probabilities(lanes: slice, rows: Array) -> Array:

@@ -192,21 +192,20 @@ class Run:
         program, lanes = self.program, self.lanes
         hyper = lanes.key, lanes.learning_rate, lanes.weight_decay
         state = jitted_initial_state(program.model, program.optimiser, program.dtype, *hyper, self._example)
-        auxiliary = self._auxiliary_shapes()
-        # Most methods have none: their empty trees need no program.
-        if jax.tree.leaves(auxiliary):
-            auxiliary = jitted_initial_auxiliary(*self._of_auxiliary)
-        return state._replace(auxiliary=auxiliary[0], auxiliary_state=auxiliary[1])
+        if not lanes.method.has_parameters:
+            return state
+        auxiliary, auxiliary_state = jitted_initial_auxiliary(*self._of_auxiliary)
+        return state._replace(auxiliary=auxiliary, auxiliary_state=auxiliary_state)
 
     def _state_shapes(self) -> LaneState:
-        program, auxiliary = self.program, self._auxiliary_shapes()
+        program = self.program
         how = program.model, program.optimiser, program.dtype
         state = initial_state_shapes(*how, self.lanes.n_lanes, self._example)
-        return state._replace(auxiliary=auxiliary[0], auxiliary_state=auxiliary[1])
-
-    def _auxiliary_shapes(self) -> tuple[Any, Any]:
+        if not self.lanes.method.has_parameters:
+            return state
         model, dtype, *arguments = self._of_auxiliary
-        return jax.eval_shape(partial(initial_auxiliary, model, dtype), *arguments)
+        auxiliary, auxiliary_state = jax.eval_shape(partial(initial_auxiliary, model, dtype), *arguments)
+        return state._replace(auxiliary=auxiliary, auxiliary_state=auxiliary_state)
 
     @property
     def _of_auxiliary(self) -> tuple[Any, ...]:

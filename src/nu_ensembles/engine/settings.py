@@ -7,13 +7,13 @@ import dataclasses
 import jax
 import optax
 
-from nu_ensembles.engine.augmentation import Augmentation
+from nu_ensembles.checks import check_positive, check_whole
+from nu_ensembles.engine.augmentation import Augmentation, as_augmentation, check_augmentation
 from nu_ensembles.engine.plans import check_plan
 from nu_ensembles.engine.program import Program
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.methods import Method
 from nu_ensembles.models import Model
-from nu_ensembles.problem.inputs import check_positive, check_whole
 
 DTYPES = ("float32", "float64")
 
@@ -26,7 +26,7 @@ class Settings:
       batch_size: labelled rows a member sees in a step.
       unlabeled_batch_size: unlabelled rows beside them; None for the same number.
       learning_rate, weight_decay: of AdamW, constant.
-      augment: applied to labelled images; augment_unlabeled: to unlabelled ones too.
+      augment: a function, or its name; applied to labelled images; augment_unlabeled: to unlabelled ones too.
       optimiser: an optax optimiser instead of AdamW, with its own rate and decay.
       dtype: "float32", or "float64" under jax's x64 mode.
       plan: "auto", "vectorised", "sequential" or "sharded".
@@ -37,7 +37,7 @@ class Settings:
     unlabeled_batch_size: int | None = None
     learning_rate: float = 1e-3
     weight_decay: float = 1e-4
-    augment: Augmentation | None = None
+    augment: str | Augmentation | None = None
     augment_unlabeled: bool = False
     optimiser: optax.GradientTransformation | None = None
     dtype: str = "float32"
@@ -54,10 +54,12 @@ class Settings:
             raise unknown_name("dtype of training", self.dtype, DTYPES)
         if self.dtype == "float64" and not jax.config.read("jax_enable_x64"):
             raise InputError('dtype="float64" needs jax.config.update("jax_enable_x64", True) first.')
+        object.__setattr__(self, "augment", as_augmentation(self.augment))
         check_plan(self.plan)
 
-    def check_method(self, method: Method) -> None:
-        """Refuses a method that cannot train under these settings."""
+    def check(self, method: Method, row_shape: tuple[int, ...]) -> None:
+        """Refuses a method or rows that cannot train under these settings."""
+        check_augmentation(as_augmentation(self.augment), row_shape)
         check_plan(self.plan, method)
         if method.is_sequential and self.augment_unlabeled and self.augment is not None:
             raise InputError(
@@ -67,6 +69,7 @@ class Settings:
 
     def program(self, model: Model, least_rows: int, n_unlabeled: int) -> Program:
         """The static side of a training with these settings, on so many rows or more."""
+        assert not isinstance(self.augment, str)
         return Program(
             model=model,
             batch_size=self.batch_size,

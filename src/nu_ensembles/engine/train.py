@@ -17,7 +17,6 @@ import numpy as np
 
 from nu_ensembles.engine.assembly import Assembly
 from nu_ensembles.engine.checkpoints import CheckpointFolder, fingerprint, held_interrupts
-from nu_ensembles.engine.fast.compilation import use_persistent_cache
 from nu_ensembles.engine.plans import Plan, choose_plan
 from nu_ensembles.engine.predict import lane_predictions, lane_probabilities
 from nu_ensembles.engine.program import Lanes, Program, TrainingData
@@ -77,7 +76,6 @@ def train(
       NonFiniteLossError: a lane failed; a checkpoint with the last good state is written if there is a folder.
       KeyboardInterrupt: after a checkpoint, if there is a folder.
     """
-    use_persistent_cache()
     program, lanes, data = assembly
     decision = choose_plan(plan, lanes.method, program, data, lanes.n_lanes)
     while True:

@@ -45,6 +45,8 @@ def updated(
     def one_lane(state: LaneState, lane: Lanes, good: Array, gradients: tuple[Any, Any]) -> tuple[Any, Any]:
         rule = optimiser(program.optimiser, lane.learning_rate, lane.weight_decay)
         network = update(rule, good, gradients[0], state.optimiser_state, state.params)
+        if not lane.method.has_parameters:
+            return network, (state.auxiliary, state.auxiliary_state)
         rule = lane.method.auxiliary_optimiser()
         return network, update(rule, good, gradients[1], state.auxiliary_state, state.auxiliary)
 

@@ -13,7 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, column_or_1d, validate_data
 
 from nu_ensembles import methods, tuning
-from nu_ensembles.engine.augmentation import Augmentation, as_augmentation
+from nu_ensembles.checks import check_whole
+from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.errors import InputError
@@ -26,7 +27,7 @@ from nu_ensembles.estimator.arguments import (
 )
 from nu_ensembles.methods import AnyMethod
 from nu_ensembles.models import Model
-from nu_ensembles.problem import Problem, Unlabeled, check_rows, check_whole, column_names, labelled_pair, prepare
+from nu_ensembles.problem import Problem, Unlabeled, check_rows, column_names, labelled_pair, prepare
 from nu_ensembles.training import RunFolder, make_job, run_job, steps_in
 from nu_ensembles.tuning import SearchResult, SearchSettings
 
@@ -125,7 +126,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     # What differs between methods: what is searched for, and how it is told.
 
-    def _search_settings(self, method: AnyMethod) -> SearchSettings | None:
+    def _search_settings(self) -> SearchSettings | None:
         """How to search, or None where nothing is to be chosen."""
         if not self.early_stopping and not self.temperature:
             return None
@@ -155,8 +156,17 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
           sample_weight: `[n]`.
           validation: `(X, y)` that takes the place of the folds wherever something is chosen.
         """
-        n_members, max_iter = check_whole(self.n_members, "n_members"), check_whole(self.max_iter, "max_iter")
-        method, settings = self._method(), self._settings()
+        method, how = self._method(), self._search_settings()
+        settings = Settings(
+            batch_size=self.batch_size,
+            unlabeled_batch_size=self.unlabeled_batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            augment=self.augment,
+            plan=self.plan,
+            deterministic=self.deterministic,
+        )
+        max_iter = check_whole(self.max_iter, "max_iter")
         problem = self._problem(X, y, X_unlabeled, sample_weight)
         held_out = None
         if validation is not None:
@@ -170,13 +180,12 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
             self.model,
             method,
             settings,
-            n_members,
+            self.n_members,
             steps_in(max_iter, len(problem.x), settings.batch_size),
             seed,
             model_options=self.model_options,
             validation=held_out,
         )
-        how = self._search_settings(job.method)
         folds = [] if how is None or validation is not None else folds_of(self.cv, problem, seed, _num_samples(X))
         # Only now, when the data and the options are known to be good, is anything written.
         run = RunFolder.wanted(self.run_folder, self._asked(seed), self.resume, self.checkpoint_seconds)
@@ -244,17 +253,6 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         sample_weight = weights_with_classes(self.class_weight, y, sample_weight)
         scaled = wants_standardisation(self.standardize, X)
         return prepare(X, y, U, sample_weight, standardize=scaled, row_numbers=labelled, columns=columns)
-
-    def _settings(self) -> Settings:
-        return Settings(
-            batch_size=self.batch_size,
-            unlabeled_batch_size=self.unlabeled_batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            augment=as_augmentation(self.augment),
-            plan=self.plan,
-            deterministic=self.deterministic,
-        )
 
     def _asked(self, seed: int) -> dict[str, Any]:
         """The arguments that decide the outcome, plain values."""

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, compute_sample_weight
 
+from nu_ensembles.checks import check_whole
 from nu_ensembles.errors import InputError
-from nu_ensembles.problem import Problem, check_rows, check_whole, in_order
+from nu_ensembles.problem import Problem, check_rows, in_order
 from nu_ensembles.tuning import Fold, stratified_folds
 
 # With fewer labels than this the folds are dealt twice: one deal would decide too much.

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from nu_ensembles import tuning
+from nu_ensembles.checks import check_positive
 from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.estimator.any_method import EnsembleClassifier
 from nu_ensembles.methods import AnyMethod, LabelScheme, Method, Nu
 from nu_ensembles.models import Model
-from nu_ensembles.problem import check_positive
 from nu_ensembles.tuning import SearchResult, SearchSettings
 
 
@@ -100,13 +100,10 @@ class NuEnsembleClassifier(EnsembleClassifier):
         beta = check_positive(self.beta, "beta (a number, or 'auto')", zero_allowed=True)
         return Nu(beta=beta, labels=self.labels)
 
-    def _search_settings(self, method: AnyMethod) -> SearchSettings | None:
+    def _search_settings(self) -> SearchSettings | None:
         if self.beta != "auto":
-            return super()._search_settings(method)
+            return super()._search_settings()
         betas = tuple(check_positive(beta, "each of betas", zero_allowed=True) for beta in self.betas)
-        if not method.uses_unlabeled:
-            # Without unlabelled data every beta is the standard ensemble: only the length is left to choose.
-            return SearchSettings(betas=None, tolerance=self.tolerance)
         return SearchSettings(betas=(0.0, *betas), tolerance=self.tolerance)
 
     def _describe(self, method: AnyMethod, result: SearchResult | None) -> None:

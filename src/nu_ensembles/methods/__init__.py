@@ -1,11 +1,5 @@
 """Ways to train an ensemble: one file each, all on the protocol in `protocol.py`."""
 
-from __future__ import annotations
-
-import inspect
-from typing import Any
-
-from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.methods.agree_to_disagree import AgreeToDisagree
 from nu_ensembles.methods.confidence_penalty import ConfidencePenalty
 from nu_ensembles.methods.dice import Dice
@@ -18,6 +12,7 @@ from nu_ensembles.methods.pac2 import Pac2
 from nu_ensembles.methods.pac2b import Pac2B
 from nu_ensembles.methods.procedure import AnyMethod, Procedure
 from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, hyper_parameters, method
+from nu_ensembles.methods.registry import METHODS, build, method_for
 from nu_ensembles.methods.self_training import SelfTraining
 from nu_ensembles.methods.single import Single
 from nu_ensembles.methods.standard import Standard
@@ -55,20 +50,5 @@ __all__ = [
     "build",
     "hyper_parameters",
     "method",
+    "method_for",
 ]
-
-_LOSSES = (Standard, Nu, AgreeToDisagree, Pac2, Pac2B, Dice, LabelSmoothing, Mixup, ConfidencePenalty)
-_PROCEDURES = (Single, McDropout, Swag, HyperDeep, SelfTraining)
-METHODS: dict[str, type] = {cls.name: cls for cls in (*_LOSSES, *_PROCEDURES)}
-
-
-def build(name: str, **options: Any) -> AnyMethod:
-    """A method by its name: `build("nu", beta=0.01)`."""
-    if name not in METHODS:
-        raise unknown_name("method", name, METHODS)
-    known = inspect.signature(METHODS[name]).parameters
-    for option in options:
-        if option not in known:
-            error = unknown_name(f"option of method {name!r}", option, known)
-            raise (error if known else InputError(f"The method {name!r} takes no options; leave out {option!r}."))
-    return METHODS[name](**options)

@@ -18,9 +18,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from nu_ensembles.checks import check_coefficient
 from nu_ensembles.errors import unknown_name
 from nu_ensembles.methods.losses import at_least_float32, cross_entropy
-from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, Shape, check_coefficient, is_zero, method
+from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, Shape, is_zero, method
 from nu_ensembles.methods.standard import Standard
 
 DisagreementVariant = Literal["v1", "v2", "as_published"]

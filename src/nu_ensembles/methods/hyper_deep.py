@@ -16,15 +16,14 @@ from typing import ClassVar, NamedTuple, Self
 import jax
 import numpy as np
 
+from nu_ensembles.checks import check_positive, check_share, check_whole
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods.nu import Nu
 from nu_ensembles.methods.procedure import Procedure
 from nu_ensembles.methods.protocol import Method
 from nu_ensembles.methods.trainer import Members, Networks, Trainer, TrainingRows
 from nu_ensembles.models import Model
-from nu_ensembles.models.builtin import proportion
 from nu_ensembles.models.dropout import with_dropout
-from nu_ensembles.problem.inputs import check_positive, check_whole
 
 # Times the user's own, where no values are given. AdamW's decay acts through the learning rate, so it has to grow by
 # orders of magnitude before it matters.
@@ -76,7 +75,7 @@ class HyperDeep(Procedure):
         checks = {
             "learning_rates": lambda v: check_positive(v, "each of learning_rates"),
             "weight_decays": lambda v: check_positive(v, "each of weight_decays", zero_allowed=True),
-            "dropouts": lambda v: proportion("each of dropouts", v),
+            "dropouts": lambda v: check_share(v, "each of dropouts"),
         }
         for name, check in checks.items():
             values = getattr(self, name)

@@ -11,8 +11,9 @@ from typing import ClassVar
 
 from jax import Array
 
+from nu_ensembles.checks import check_coefficient
 from nu_ensembles.methods.losses import cross_entropy, uniform_cross_entropy
-from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, Shape, check_coefficient, is_zero, method
+from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, Shape, is_zero, method
 from nu_ensembles.methods.standard import Standard
 
 

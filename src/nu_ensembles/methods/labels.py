@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nu_ensembles.problem.inputs import check_whole
+from nu_ensembles.checks import check_whole
 from nu_ensembles.problem.seeds import random_key
 
 

@@ -14,11 +14,11 @@ from typing import ClassVar
 import jax
 import numpy as np
 
+from nu_ensembles.checks import check_share
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods.procedure import Procedure
 from nu_ensembles.methods.trainer import Members, Trainer
 from nu_ensembles.models import Model
-from nu_ensembles.models.builtin import proportion
 from nu_ensembles.models.dropout import draws_at_random, dropout_rate, has_mutable_state, with_dropout
 
 # For a network that has a dropout option and was made without dropout. With ten masks of 0.1 an MLP on the digits is
@@ -39,7 +39,7 @@ class McDropout(Procedure):
     name: ClassVar[str] = "mc_dropout"
 
     def __post_init__(self) -> None:
-        if self.dropout is not None and proportion("dropout", self.dropout) == 0:
+        if self.dropout is not None and check_share(self.dropout, "dropout") == 0:
             raise InputError("dropout must be above 0: without dropout all members would be the same.")
 
     def network(self, given: Model, row_shape: tuple[int, ...]) -> Model:

@@ -13,8 +13,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from nu_ensembles.checks import check_coefficient
 from nu_ensembles.methods.losses import cross_entropy
-from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, Shape, check_coefficient, is_zero, method
+from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, Shape, is_zero, method
 from nu_ensembles.methods.standard import Standard
 
 # Pairs of which one is accepted with a probability of 0.785 or more; none of them is, once in 5e10 draws.

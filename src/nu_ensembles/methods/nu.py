@@ -13,10 +13,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from nu_ensembles.checks import check_coefficient
 from nu_ensembles.errors import unknown_name
 from nu_ensembles.methods.labels import random_labels
 from nu_ensembles.methods.losses import cross_entropy, fused_two_part_loss, uniform_cross_entropy
-from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, Shape, check_coefficient, is_zero, method
+from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, Shape, is_zero, method
 from nu_ensembles.methods.standard import Standard
 
 LabelScheme = Literal["without_replacement", "with_replacement", "shared", "uniform"]

@@ -18,9 +18,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from nu_ensembles.checks import check_coefficient
 from nu_ensembles.errors import unknown_name
 from nu_ensembles.methods.losses import log_likelihood
-from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Shape, check_coefficient, method
+from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Shape, method
 
 Pac2Variant = Literal["h1", "tight", "as_published"]
 

@@ -16,10 +16,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from nu_ensembles.checks import check_coefficient
 from nu_ensembles.errors import unknown_name
 from nu_ensembles.methods.losses import at_least_float32, log_likelihood
 from nu_ensembles.methods.pac2 import jensen_h
-from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Shape, check_coefficient, method
+from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Shape, method
 
 UnlabeledVariance = Literal["argmax", "expected"]
 

@@ -8,17 +8,15 @@ never compiles a new program and a grid of them can train side by side.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, dataclass_transform, get_args
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
 
-from nu_ensembles.errors import InputError
 from nu_ensembles.methods.trainer import Members, Trainer, TrainingRows
 from nu_ensembles.models import Model, logits_and_features, variable_shapes
 
@@ -91,12 +89,12 @@ class Method(Protocol):
     # Whether one training is all there is to it, so that a longer one passes through every shorter one.
     is_one_training: ClassVar[bool]
 
-    @property
-    def is_independent(self) -> bool: ...
-    @property
-    def is_joint(self) -> bool: ...
-    @property
-    def is_sequential(self) -> bool: ...
+    is_independent: ClassVar[bool]
+    is_joint: ClassVar[bool]
+    is_sequential: ClassVar[bool]
+    # Whether it trains parameters of its own, see `auxiliary`.
+    has_parameters: ClassVar[bool]
+
     @property
     def base(self) -> Method: ...
 
@@ -175,17 +173,15 @@ class BaseMethod(Carried):
     uses_features: ClassVar[bool] = False
     is_one_training: ClassVar[bool] = True
 
-    @property
-    def is_independent(self) -> bool:
-        return self.shape == "independent"
+    is_independent: ClassVar[bool]
+    is_joint: ClassVar[bool]
+    is_sequential: ClassVar[bool]
+    has_parameters: ClassVar[bool]
 
-    @property
-    def is_joint(self) -> bool:
-        return self.shape == "joint"
-
-    @property
-    def is_sequential(self) -> bool:
-        return self.shape == "sequential"
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.is_independent, cls.is_joint, cls.is_sequential = (cls.shape == each for each in get_args(Shape))
+        cls.has_parameters = cls.auxiliary is not BaseMethod.auxiliary
 
     @property
     def base(self) -> Method:
@@ -240,17 +236,6 @@ def hyper_parameters(chosen: Any) -> dict[str, Any]:
     """The hyper-parameters of a method (or procedure) as JSON knows them: tuples are lists."""
     values = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
-
-def check_coefficient(name: str, value: Any, advice: str, below: float = math.inf) -> None:
-    """Refuses a number outside `0 <= value < below`, and text.
-
-    For use in `__post_init__`, which also runs inside programs, where the value is a tracer that was checked when
-    it was a number.
-    """
-    if isinstance(value, str) or (isinstance(value, Real) and not (0 <= float(value) < below)):
-        limit = "" if below == math.inf else f" and below {below:g}"
-        raise InputError(f"{name} must be a number of at least 0{limit}, not {value}; {advice}.")
 
 
 def is_zero(value: Any) -> bool:

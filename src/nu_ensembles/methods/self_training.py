@@ -18,12 +18,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from nu_ensembles.checks import check_positive, check_whole
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods.nu import Nu
 from nu_ensembles.methods.procedure import Procedure
 from nu_ensembles.methods.protocol import Method
 from nu_ensembles.methods.trainer import Members, Trainer, TrainingRows
-from nu_ensembles.problem.inputs import check_positive, check_whole
 
 
 @dataclasses.dataclass(frozen=True)

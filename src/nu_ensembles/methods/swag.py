@@ -17,12 +17,12 @@ import jax
 import numpy as np
 from jax import Array
 
+from nu_ensembles.checks import check_positive, check_whole
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods.procedure import Procedure
 from nu_ensembles.methods.trainer import Members, Snapshots, Trainer, TrainingRows
 from nu_ensembles.models import Model
 from nu_ensembles.models.dropout import has_mutable_state
-from nu_ensembles.problem.inputs import check_positive, check_whole
 
 
 @dataclasses.dataclass(frozen=True)

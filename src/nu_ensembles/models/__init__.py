@@ -1,13 +1,13 @@
 """Networks: built-in ones, and adapters for a user's own (see `docs/models.md`)."""
 
 from nu_ensembles.models.equinox_adapter import from_equinox
-from nu_ensembles.models.inspect import stacked_shapes, uses_convolution, variable_shapes
+from nu_ensembles.models.inspect import uses_convolution, variable_shapes
 from nu_ensembles.models.lenet import lenet
 from nu_ensembles.models.linen_adapter import from_linen
 from nu_ensembles.models.mlp import mlp, mlp_large
 from nu_ensembles.models.model import Model, ModelSpec, join_variables, logits_and_features, split_variables
 from nu_ensembles.models.nnx_adapter import from_nnx
-from nu_ensembles.models.registry import build, from_spec
+from nu_ensembles.models.registry import build, from_spec, network_for
 from nu_ensembles.models.wide_resnet import wide_resnet
 
 __all__ = [
@@ -23,8 +23,8 @@ __all__ = [
     "logits_and_features",
     "mlp",
     "mlp_large",
+    "network_for",
     "split_variables",
-    "stacked_shapes",
     "uses_convolution",
     "variable_shapes",
     "wide_resnet",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +14,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from nu_ensembles.backend import Backend
+from nu_ensembles.checks import check_whole
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.models.linen_adapter import from_linen
 from nu_ensembles.models.model import Model, ModelSpec
@@ -30,7 +31,7 @@ def built_in(
     fixed: Mapping[str, Any] | None = None,
 ) -> Model:
     """The model of `module(n_classes, **options, **fixed)`; `fixed` fields are no options of the builder."""
-    n_classes = whole_number("n_classes", n_classes, at_least=2)
+    n_classes = check_whole(n_classes, "n_classes", least=2)
     spec = ModelSpec(name, n_classes, tuple(sorted(options.items())))
     return _cached(spec, module(n_classes, **options, **(fixed or {})))
 
@@ -42,33 +43,13 @@ def _cached(spec: ModelSpec, module: nn.Module) -> Model:
     )
 
 
-def whole_number(option: str, value: Any, *, at_least: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or number < at_least:
-        raise InputError(f"{option} must be a whole number of at least {at_least}, not {value!r}.")
-    return number
-
-
-def proportion(option: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = float("nan")
-    if not 0.0 <= number < 1.0:
-        raise InputError(f"{option} must lie in [0, 1), not {value!r}.")
-    return number
-
-
 def dtype_name(dtype: Any) -> str:
     """The name of a compute dtype, given as a name, a numpy dtype or a jax scalar type.
 
     "auto" is bfloat16 on a GPU and float32 elsewhere; a saved network keeps what it was made with.
     """
     if isinstance(dtype, str) and dtype == "auto":
-        return "bfloat16" if jax.default_backend() == "gpu" else "float32"
+        return Backend.current().convolution_dtype
     try:
         name = jnp.dtype(dtype).name
     except TypeError:

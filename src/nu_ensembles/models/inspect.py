@@ -21,11 +21,6 @@ def variable_shapes(model: Model, row_shape: tuple[int, ...], dtype: Any = jnp.f
     return _variable_shapes(model, tuple(row_shape), jnp.dtype(dtype), _x64())
 
 
-def stacked_shapes(shapes: Any, n_members: int) -> Any:
-    """The shapes of so many members' arrays, stacked."""
-    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((n_members, *leaf.shape), leaf.dtype), shapes)
-
-
 def uses_convolution(model: Model, x_shape: tuple[int, ...], dtype: Any = jnp.float32) -> bool:
     """Whether the network's prediction convolves anywhere; arguments as in `n_convolutions`."""
     return n_convolutions(model, x_shape, dtype) > 0

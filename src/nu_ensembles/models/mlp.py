@@ -12,8 +12,9 @@ from typing import Any
 import flax.linen as nn
 from jax import Array
 
+from nu_ensembles.checks import check_share, check_whole
 from nu_ensembles.errors import InputError
-from nu_ensembles.models.builtin import built_in, dtype_name, proportion, whole_number
+from nu_ensembles.models.builtin import built_in, dtype_name
 from nu_ensembles.models.layers import Returned, dense, full_dtype, last_layer
 from nu_ensembles.models.model import Model
 
@@ -49,8 +50,8 @@ def mlp(n_classes: int, hidden: Sequence[int] = (64, 64), dropout: float = 0.0, 
     if not isinstance(hidden, Sequence):
         raise InputError(f"hidden must list the units of each hidden layer, as in (64, 64), not {hidden!r}.")
     options = {
-        "hidden": tuple(whole_number("hidden", units, at_least=1) for units in hidden),
-        "dropout": proportion("dropout", dropout),
+        "hidden": tuple(check_whole(units, "hidden") for units in hidden),
+        "dropout": check_share(dropout, "dropout"),
         "dtype": dtype_name(dtype),
     }
     return built_in("mlp", MLP, n_classes, options)

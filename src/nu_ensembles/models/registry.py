@@ -1,4 +1,4 @@
-"""Built-in networks by name, as configuration files, saved ensembles and the command line give them."""
+"""Built-in networks by name, as configurations, saved ensembles and the command line give them, or the user's own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 from nu_ensembles.errors import InputError, unknown_name
+from nu_ensembles.models.inspect import variable_shapes
 from nu_ensembles.models.lenet import lenet
 from nu_ensembles.models.mlp import mlp, mlp_large
 from nu_ensembles.models.model import Model, ModelSpec
@@ -43,6 +47,35 @@ def build(name: str, n_classes: int, **options: Any) -> Model:
         if option not in known:
             raise unknown_name(f"{key} option", option, known)
     return BUILDERS[key](n_classes, **options)
+
+
+def network_for(model: str | Model, n_classes: int, row_shape: tuple[int, ...], options: Mapping[str, Any]) -> Model:
+    """The network that the user means, after a look at its shapes: it takes the rows and gives a logit per class.
+
+    Args:
+      model: a name, or a network.
+      row_shape: of a row, without the batch.
+      options: of the built-in network of that name.
+    """
+    if isinstance(model, str):
+        network = build(model, n_classes, **options)
+    elif isinstance(model, Model):
+        network = model
+    else:
+        raise InputError(
+            f"model must be a name or a nu.Model, not a {type(model).__name__}; wrap your own module with "
+            "nu.models.from_linen, from_nnx or from_equinox."
+        )
+    x = jax.ShapeDtypeStruct((2, *row_shape), jnp.float32)
+    variables = variable_shapes(network, row_shape, x.dtype)
+    logits = jax.eval_shape(lambda v, x: network.apply(v, x, key=None, train=False), variables, x)
+    expected = 2, n_classes
+    found = getattr(logits, "shape", type(logits).__name__)
+    if found != expected:
+        raise InputError(
+            f"The network turns two rows into {found} where {expected} is expected: one logit for each class of y."
+        )
+    return network
 
 
 def from_spec(spec: ModelSpec | Mapping[str, Any]) -> Model:

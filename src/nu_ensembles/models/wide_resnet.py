@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from nu_ensembles.checks import check_share, check_whole
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.activations import NO_MARGINS, Margins, biased_relu, biased_relu_dropout, within
-from nu_ensembles.models.builtin import built_in, dtype_name, proportion, whole_number
+from nu_ensembles.models.builtin import built_in, dtype_name
 from nu_ensembles.models.layers import Returned, as_images, conv, dense, full_dtype, last_layer, small_product
 from nu_ensembles.models.lowerings import members_beside_channels
 from nu_ensembles.models.masks import keep_masks
@@ -223,12 +224,12 @@ def wide_resnet(
       dtype: of the convolutions; "auto" is bfloat16 on a GPU and float32 elsewhere. The last layer and the logits are
         float32 in any case.
     """
-    depth = whole_number("depth", depth, at_least=1)
+    depth = check_whole(depth, "depth")
     blocks_per_stage(depth)
     options = {
         "depth": depth,
-        "widen": whole_number("widen", widen, at_least=1),
-        "dropout": proportion("dropout", dropout),
+        "widen": check_whole(widen, "widen"),
+        "dropout": check_share(dropout, "dropout"),
         "shared_dropout": bool(shared_dropout),
         "dtype": dtype_name(dtype),
     }

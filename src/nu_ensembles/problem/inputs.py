@@ -128,20 +128,3 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     if not (weight > 0).any():
         raise InputError("sample_weight is zero for every row; at least one row must count.")
     return (weight / weight[weight > 0].mean()).astype(np.float32)
-
-
-def check_whole(value: Any, name: str, least: int = 1) -> int:
-    """A whole number of at least `least`."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}.")
-    return int(value)
-
-
-def check_positive(value: Any, name: str, zero_allowed: bool = False) -> float:
-    """A finite number above (or, if allowed, at) zero."""
-    ok = isinstance(value, int | float | np.integer | np.floating) and np.isfinite(value)
-    if not ok or value < 0 or (value == 0 and not zero_allowed):
-        raise InputError(
-            f"{name} must be a {'number of at least' if zero_allowed else 'number above'} 0, not {value!r}."
-        )
-    return float(value)

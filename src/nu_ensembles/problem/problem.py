@@ -24,6 +24,7 @@ class Problem:
     standardisation: what the rows were scaled by, or None.
     row_numbers: `[N]`, where the rows stood in what the user gave.
     columns: names of the columns, or None where they have none.
+    pixels: whether the rows are bytes, which the network gets as x/255.
     """
 
     x: np.ndarray
@@ -34,19 +35,14 @@ class Problem:
     standardisation: Standardisation | None
     row_numbers: np.ndarray
     columns: tuple[str, ...] | None = None
+    n_unlabeled: int = dataclasses.field(init=False)
+    row_shape: tuple[int, ...] = dataclasses.field(init=False)
+    pixels: bool = dataclasses.field(init=False)
 
-    @property
-    def n_unlabeled(self) -> int:
-        return 0 if self.x_unlabeled is None else len(self.x_unlabeled)
-
-    @property
-    def row_shape(self) -> tuple[int, ...]:
-        return self.x.shape[1:]
-
-    @property
-    def pixels(self) -> bool:
-        """Whether the rows are bytes, which the network gets as x/255."""
-        return self.x.dtype == np.uint8
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_unlabeled", 0 if self.x_unlabeled is None else len(self.x_unlabeled))
+        object.__setattr__(self, "row_shape", self.x.shape[1:])
+        object.__setattr__(self, "pixels", self.x.dtype == np.uint8)
 
     def part(self, rows: np.ndarray) -> Problem:
         """The problem of these labelled rows alone; the unlabelled ones stay."""

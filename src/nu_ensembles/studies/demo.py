@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from nu_ensembles import storage
-from nu_ensembles.problem.inputs import check_whole
+from nu_ensembles.checks import check_whole
 from nu_ensembles.studies.comparison import METRICS, Comparison
 from nu_ensembles.studies.demo_result import Choice, DemoResult, DemoSettings, Grid
 

@@ -14,7 +14,8 @@ import numpy as np
 import optax
 from jax import Array
 
-from nu_ensembles.engine.augmentation import Augmentation, as_augmentation
+from nu_ensembles.checks import check_positive, check_whole
+from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.engine.train import Evaluate
 from nu_ensembles.ensemble import Ensemble
@@ -22,7 +23,7 @@ from nu_ensembles.errors import InputError
 from nu_ensembles.methods import AnyMethod, Nu, Standard
 from nu_ensembles.metrics import evaluate as score
 from nu_ensembles.models import Model
-from nu_ensembles.problem import check_positive, check_whole, labelled_pair, prepare
+from nu_ensembles.problem import labelled_pair, prepare
 from nu_ensembles.training.job import TrainingJob, make_job, steps_in
 from nu_ensembles.training.run_folder import RunFolder
 from nu_ensembles.training.runner import run_job
@@ -90,7 +91,6 @@ def fit(
       InputError: data or options that cannot be used; the sentence says what to do.
       NonFiniteLossError: the training diverged.
     """
-    n_members = check_whole(n_members, "n_members")
     problem = prepare(x, y, x_unlabeled, sample_weight, classes, standardize, names=("x", "x_unlabeled"))
     if method is None:
         method = Nu() if problem.n_unlabeled else Standard()
@@ -99,7 +99,7 @@ def fit(
         unlabeled_batch_size=unlabeled_batch_size,
         learning_rate=learning_rate,
         weight_decay=weight_decay,
-        augment=as_augmentation(augment),
+        augment=augment,
         augment_unlabeled=augment_unlabeled,
         optimiser=optimizer,
         dtype=dtype,

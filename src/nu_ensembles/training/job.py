@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any
 
 import jax
@@ -14,13 +13,13 @@ import numpy as np
 from jax import Array
 
 from nu_ensembles import methods, models
-from nu_ensembles.engine.augmentation import check_augmentation
+from nu_ensembles.checks import check_whole
 from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.ensemble import Ensemble
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods import AnyMethod, Members, TrainingRows
-from nu_ensembles.models import Model, variable_shapes
+from nu_ensembles.models import Model
 from nu_ensembles.problem import Problem, plain_seed, random_key
 
 
@@ -35,7 +34,7 @@ class TrainingJob:
       settings: batch sizes, rates, plan and so on.
       members: the numbers of the members to train.
       n_steps: optimiser steps of each.
-      seed: a whole number or a key. Member k depends on the seed and k alone.
+      key: of the seed. Member k depends on it and on k alone.
       validation: labelled rows beside the problem's, scaled as those are, or None.
     """
 
@@ -45,12 +44,8 @@ class TrainingJob:
     settings: Settings
     members: tuple[int, ...]
     n_steps: int
-    seed: int | Array
+    key: Array
     validation: TrainingRows | None = None
-
-    @property
-    def key(self) -> Array:
-        return random_key(self.seed)
 
     @property
     def rows(self) -> TrainingRows:
@@ -63,8 +58,8 @@ class TrainingJob:
 
     def on_rows(self, rows: np.ndarray, number: int) -> TrainingJob:
         """The job of a fold: on these labelled rows alone, with a seed of its own, and not shown any validation."""
-        seed = jax.random.fold_in(self.key, number)
-        return self.replace(problem=self.problem.part(rows), seed=seed, validation=None)
+        key = jax.random.fold_in(self.key, number)
+        return self.replace(problem=self.problem.part(rows), key=key, validation=None)
 
     def manifest(self) -> dict[str, Any]:
         """What the ensemble's manifest tells of the training; plain values."""
@@ -72,7 +67,7 @@ class TrainingJob:
         return {
             "method": self.method.name,
             "hyper_parameters": methods.hyper_parameters(self.method),
-            "seed": plain_seed(self.seed),
+            "seed": plain_seed(self.key),
             "n_steps": self.n_steps,
             "batch_size": settings.batch_size,
             "unlabeled_batch_size": settings.unlabeled_batch_size or settings.batch_size,
@@ -158,16 +153,16 @@ def make_job(
       model_options: of a built-in network.
       validation: rows and class numbers, scaled as the problem is.
     """
-    if isinstance(method, str):
-        method = methods.build(method)
-    method = method_for(method, problem.n_unlabeled)
-    network = method.network(build_network(model, problem, model_options or {}), problem.row_shape)
-    settings.check_method(method.base)
-    check_augmentation(settings.augment, problem.row_shape)
+    n_members = check_whole(n_members, "n_members")
+    network = models.network_for(model, len(problem.classes), problem.row_shape, model_options or {})
+    method = methods.method_for(method, problem.n_unlabeled)
+    network = method.network(network, problem.row_shape)
+    settings.check(method.base, problem.row_shape)
     shown = None
     if validation is not None:
         shown = TrainingRows(*validation, np.ones(len(validation[0]), np.float32))
-    job = TrainingJob(problem, network, method, settings, tuple(range(n_members)), n_steps, seed, shown)
+    key = random_key(seed)
+    job = TrainingJob(problem, network, method, settings, tuple(range(n_members)), n_steps, key, shown)
     method.check(job.rows, validated=shown is not None, own_optimizer=settings.optimiser is not None)
     return job
 
@@ -178,53 +173,3 @@ def steps_in(epochs: float, n_rows: int, batch_size: int) -> int:
     70 rows in batches of 32 are two steps a pass, fewer rows than a batch are one: as published.
     """
     return max(1, round(epochs * max(1, n_rows // batch_size)))
-
-
-def build_network(model: str | Model, problem: Problem, options: dict[str, Any]) -> Model:
-    """The user's network, after a look at its shapes: it takes the rows and gives a logit per class."""
-    if isinstance(model, str):
-        network = models.build(model, len(problem.classes), **options)
-    elif isinstance(model, Model):
-        network = model
-    else:
-        raise InputError(
-            f"model must be a name or a nu.Model, not a {type(model).__name__}; wrap your own module with "
-            "nu.models.from_linen, from_nnx or from_equinox."
-        )
-    x = jax.ShapeDtypeStruct((2, *problem.row_shape), np.float32)
-    variables = variable_shapes(network, problem.row_shape, x.dtype)
-    logits = jax.eval_shape(lambda v, x: network.apply(v, x, key=None, train=False), variables, x)
-    expected = 2, len(problem.classes)
-    found = getattr(logits, "shape", type(logits).__name__)
-    if found != expected:
-        raise InputError(
-            f"The network turns two rows into {found} where {expected} is expected: one logit for each class of y."
-        )
-    return network
-
-
-def method_for(method: AnyMethod, n_unlabeled: int) -> AnyMethod:
-    """The method that will run on so many unlabelled rows.
-
-    Without any, a nu-ensemble becomes the standard ensemble that it is at beta = 0, with a warning, and so does what
-    only adds nu to something else. Every other method that takes unlabelled rows is refused: it would be another one.
-    """
-    if isinstance(method, type) or not hasattr(method, "effective"):
-        raise InputError(
-            f"method must be a name, such as 'nu', or an instance, such as nu.methods.Nu(0.01), not {method!r}."
-        )
-    method = method.effective()
-    if not method.uses_unlabeled or n_unlabeled:
-        return method
-    without = method.without_unlabeled()
-    if without is None:
-        raise InputError(
-            f"The method {method.name!r} needs unlabelled rows, and there are none; pass some, or use another method, "
-            "such as 'standard'."
-        )
-    fallen = f"{without.name!r} without random labels" if without.name == method.name else f"a {without.name} ensemble"
-    warnings.warn(
-        f"There is no unlabelled data, so {method.name!r} falls back to {fallen}; pass unlabelled rows to use it.",
-        stacklevel=3,
-    )
-    return without

@@ -83,7 +83,7 @@ def _read(folder: Path, fingerprint: str, folds: Sequence[Fold]) -> SearchResult
 
 def search_fingerprint(job: TrainingJob, folds: Sequence[Fold], how: SearchSettings) -> str:
     """A hash of everything that decides the outcome of a search."""
-    configuration = job.network.spec or job.network, job.method, job.settings, how, job.n_steps, plain_seed(job.seed)
+    configuration = job.network.spec or job.network, job.method, job.settings, how, job.n_steps, plain_seed(job.key)
     digest = hashlib.sha256(lasting_repr(configuration).encode())
     shown = () if job.validation is None else (job.validation.x, job.validation.y)
     for part in (*job.rows, *shown, *(rows for fold in folds for rows in fold)):

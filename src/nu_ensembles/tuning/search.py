@@ -14,12 +14,11 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
+from nu_ensembles.checks import check_positive, check_whole
 from nu_ensembles.engine.assembly import Assembly, MemberSet, assemble
 from nu_ensembles.engine.batches import padded_size
-from nu_ensembles.engine.fast.compilation import use_persistent_cache
 from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.methods import AnyMethod, Method
-from nu_ensembles.problem import check_positive, check_whole
 from nu_ensembles.progress import step_bar
 from nu_ensembles.training import RunFolder, TrainingJob
 from nu_ensembles.tuning.choice import SearchResult, choose
@@ -72,7 +71,11 @@ class SearchSettings:
         """The settings with nothing left open."""
         n_members = FEW_MEMBERS if job.method.is_independent else len(job.members)
         n_stops = USUAL_STOPS if job.method.is_one_training else PROCEDURE_STOPS
-        return dataclasses.replace(self, n_members=self.n_members or n_members, n_stops=self.n_stops or n_stops)
+        # Without unlabelled rows every beta is the standard ensemble: only the length is left to choose.
+        betas = self.betas if job.method.uses_unlabeled else None
+        return dataclasses.replace(
+            self, betas=betas, n_members=self.n_members or n_members, n_stops=self.n_stops or n_stops
+        )
 
     def stops(self, max_steps: int) -> np.ndarray:
         """Log-spaced steps up to the longest training; a single stop is the last step."""
@@ -96,7 +99,6 @@ def search(
       folds: of the labelled rows; ignored if the job has validation rows, which take their place.
       run: keeps what was found, so that a killed run does not search again.
     """
-    use_persistent_cache()
     how = (how or SearchSettings()).for_job(job)
     stops = how.stops(job.n_steps)
     if job.method.is_independent:
@@ -178,15 +180,15 @@ class Trial:
         total = int(stops[-1]) * self.lanes_a_set * len(candidates)
         with step_bar(f"choosing beta and steps ({len(candidates)} candidates)", total, 0, verbose) as show:
             for stop, step in enumerate(stops):
+                if not remaining:
+                    break
+                pool.keep(self._lanes_of(remaining))
                 pool.advance(int(step), show)
                 for candidate in remaining:
                     members = pool.probabilities(self._lanes_of([candidate]), predicted)
                     by_fold = members.reshape(len(self.held_out.folds), self.n_members, -1, self.n_classes)
                     found.add(candidate, stop, by_fold.mean(axis=1))
                 remaining = found.worth_going_on(remaining, stop, rivals)
-                if not remaining:
-                    break
-                pool.keep(self._lanes_of(remaining))
         return found
 
     def _lanes_of(self, candidates: Sequence[int]) -> np.ndarray:

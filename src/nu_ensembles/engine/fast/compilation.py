@@ -36,7 +36,8 @@ def step_options(deterministic: bool, n_convolutions: int) -> tuple[tuple[str, A
     """The compiler's options for the steps of a network with so many convolutions."""
     if deterministic:
         return tuple(SAME_BITS.items())
-    if Backend.current().times_fewer_kernels(n_convolutions) and knows_options(*FEWER_TRIALS):
+    trial_free_from = Backend.current().trial_free_from
+    if trial_free_from is not None and n_convolutions >= trial_free_from and knows_options(*FEWER_TRIALS):
         return tuple(FEWER_TRIALS.items())
     return ()
 

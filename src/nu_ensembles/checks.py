@@ -1,0 +1,55 @@
+"""Checks of single arguments, each with the sentence that says what would do."""
+
+from __future__ import annotations
+
+import math
+import operator
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from nu_ensembles.errors import InputError
+
+
+def check_whole(value: Any, name: str, least: int = 1) -> int:
+    """A whole number of at least `least`."""
+    try:
+        number = None if isinstance(value, bool | np.bool_) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or number < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+    return number
+
+
+def check_positive(value: Any, name: str, zero_allowed: bool = False) -> float:
+    """A finite number above (or, if allowed, at) zero."""
+    ok = isinstance(value, int | float | np.integer | np.floating) and np.isfinite(value)
+    if not ok or value < 0 or (value == 0 and not zero_allowed):
+        raise InputError(
+            f"{name} must be a {'number of at least' if zero_allowed else 'number above'} 0, not {value!r}."
+        )
+    return float(value)
+
+
+def check_share(value: Any, name: str) -> float:
+    """A number in [0, 1)."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not 0.0 <= number < 1.0:
+        raise InputError(f"{name} must lie in [0, 1), not {value!r}.")
+    return number
+
+
+def check_coefficient(name: str, value: Any, advice: str, below: float = math.inf) -> None:
+    """Refuses a number outside `0 <= value < below`, and text.
+
+    For the `__post_init__` of methods, which also runs inside programs, where the value is a tracer that was checked
+    when it was a number.
+    """
+    if isinstance(value, str) or (isinstance(value, Real) and not (0 <= float(value) < below)):
+        limit = "" if below == math.inf else f" and below {below:g}"
+        raise InputError(f"{name} must be a number of at least 0{limit}, not {value}; {advice}.")
