@@ -23,25 +23,14 @@ def check_whole(value: Any, name: str, least: int = 1) -> int:
     return number
 
 
-def check_positive(value: Any, name: str, zero_allowed: bool = False) -> float:
-    """A finite number above (or, if allowed, at) zero."""
+def check_positive(value: Any, name: str, zero_allowed: bool = False, below: float = math.inf) -> float:
+    """A finite number above (or, if allowed, at) zero, and below a limit."""
     ok = isinstance(value, int | float | np.integer | np.floating) and np.isfinite(value)
-    if not ok or value < 0 or (value == 0 and not zero_allowed):
-        raise InputError(
-            f"{name} must be a {'number of at least' if zero_allowed else 'number above'} 0, not {value!r}."
-        )
+    if not ok or value < 0 or (value == 0 and not zero_allowed) or value >= below:
+        least = "number of at least" if zero_allowed else "number above"
+        limit = "" if below == math.inf else f" and below {below:g}"
+        raise InputError(f"{name} must be a {least} 0{limit}, not {value!r}.")
     return float(value)
-
-
-def check_share(value: Any, name: str) -> float:
-    """A number in [0, 1)."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = float("nan")
-    if not 0.0 <= number < 1.0:
-        raise InputError(f"{name} must lie in [0, 1), not {value!r}.")
-    return number
 
 
 def check_coefficient(name: str, value: Any, advice: str, below: float = math.inf) -> None:

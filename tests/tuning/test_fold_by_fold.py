@@ -8,7 +8,7 @@ import pytest
 from nu_ensembles import models
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.methods import Standard, TrainingRows
-from nu_ensembles.problem import prepare
+from nu_ensembles.problem import prepare, random_key
 from nu_ensembles.training import TrainingJob, make_job
 from nu_ensembles.tuning.fold_by_fold import fold_by_fold
 from nu_ensembles.tuning.folds import Fold, first_deal, held_out_of
@@ -21,7 +21,9 @@ FOLDS = [Fold(np.array([2, 3, 4]), np.array([0, 1])), Fold(np.array([0, 1]), np.
 @pytest.fixture
 def job() -> TrainingJob:
     problem = prepare(X, Y, sample_weight=np.array([1.0, 1, 1, 1, 4]))
-    return make_job(problem, models.mlp(2, hidden=(3,)), Standard(), Settings(), n_members=1, n_steps=20, seed=0)
+    return make_job(
+        problem, models.mlp(2, hidden=(3,)), Standard(), Settings(), n_members=1, n_steps=20, key=random_key(0)
+    )
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from nu_ensembles.engine.run import Run
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.methods import Nu, Standard, TrainingRows
-from nu_ensembles.problem.problem import Problem, prepare
+from nu_ensembles.problem import Problem, prepare, random_key
 from nu_ensembles.training import RunFolder, TrainingJob, make_job
 from nu_ensembles.tuning import record
 from nu_ensembles.tuning import search as search_function
@@ -113,7 +113,7 @@ def test_settings_that_make_no_sense_are_refused(option: dict[str, Any]) -> None
 
 
 def job_of(problem: Problem, seed: int = 0) -> TrainingJob:
-    return make_job(problem, NETWORK, Nu(), SETTINGS, n_members=3, n_steps=24, seed=seed)
+    return make_job(problem, NETWORK, Nu(), SETTINGS, n_members=3, n_steps=24, key=random_key(seed))
 
 
 @pytest.fixture(scope="module")

@@ -81,8 +81,7 @@ def choose_plan(requested: str, method: Method, program: Program, data: Training
     check_plan(requested, method)
     device = jax.devices()[0]
     row_shape = tuple(data.x.shape[1:])
-    convolutional = uses_convolution(program.model, (1, *row_shape), program.dtype)
-    on_host = convolutional and Backend.current().convolutions_on_host
+    on_host = Backend.current().convolutions_on_host and uses_convolution(program.model, (1, *row_shape), program.dtype)
     if method.is_sequential:
         return Plan("sequential", 1, on_host)
     if method.is_joint:

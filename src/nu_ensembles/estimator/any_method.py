@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,7 +18,6 @@ from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator.arguments import (
-    folds_of,
     numbers_of,
     separate_unlabeled,
     wants_standardisation,
@@ -27,9 +25,9 @@ from nu_ensembles.estimator.arguments import (
 )
 from nu_ensembles.methods import AnyMethod
 from nu_ensembles.models import Model
-from nu_ensembles.problem import Problem, Unlabeled, check_rows, column_names, labelled_pair, prepare
+from nu_ensembles.problem import Problem, Unlabeled, check_rows, column_names, labelled_pair, prepare, random_key
 from nu_ensembles.training import RunFolder, make_job, run_job, steps_in
-from nu_ensembles.tuning import SearchResult, SearchSettings
+from nu_ensembles.tuning import SearchSettings, folds_of
 
 
 class EnsembleClassifier(ClassifierMixin, BaseEstimator):
@@ -124,20 +122,20 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         self.checkpoint_seconds = checkpoint_seconds
         self.verbose = verbose
 
-    # What differs between methods: what is searched for, and how it is told.
+    def _method_and_search(self) -> tuple[AnyMethod, SearchSettings | None]:
+        """What is trained, and how its length (and more) is searched for; None where nothing is to be chosen."""
+        method = self.method
+        if isinstance(method, str):
+            method = methods.build(method, **(self.method_options or {}))
+        elif self.method_options:
+            raise InputError("method_options go with a method's name; this method has its options already.")
+        return method, self._length_search()
 
-    def _search_settings(self) -> SearchSettings | None:
-        """How to search, or None where nothing is to be chosen."""
+    def _length_search(self) -> SearchSettings | None:
+        """The search of a length, or of a temperature at the given one, where they are asked for."""
         if not self.early_stopping and not self.temperature:
             return None
         return SearchSettings(betas=None, n_stops=None if self.early_stopping else 1)
-
-    def _method(self) -> AnyMethod:
-        if isinstance(self.method, str):
-            return methods.build(self.method, **(self.method_options or {}))
-        if self.method_options:
-            raise InputError("method_options go with a method's name; this method has its options already.")
-        return self.method
 
     def fit(
         self,
@@ -156,7 +154,14 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
           sample_weight: `[n]`.
           validation: `(X, y)` that takes the place of the folds wherever something is chosen.
         """
-        method, how = self._method(), self._search_settings()
+        problem, held_out = self._problem(X, y, X_unlabeled, sample_weight), None
+        if validation is not None:
+            x, labels = labelled_pair(validation)
+            x = numbers_of(x, "the validation x", problem.columns)
+            held_out = problem.further_rows(x, labels, "the validation x")
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        key = random_key(seed)
+        method, how = self._method_and_search()
         settings = Settings(
             batch_size=self.batch_size,
             unlabeled_batch_size=self.unlabeled_batch_size,
@@ -167,14 +172,6 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
             deterministic=self.deterministic,
         )
         max_iter = check_whole(self.max_iter, "max_iter")
-        problem = self._problem(X, y, X_unlabeled, sample_weight)
-        held_out = None
-        if validation is not None:
-            x, labels = labelled_pair(validation)
-            held_out = problem.further_rows(
-                numbers_of(x, "the validation x", problem.columns), labels, "the validation x"
-            )
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         job = make_job(
             problem,
             self.model,
@@ -182,13 +179,15 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
             settings,
             self.n_members,
             steps_in(max_iter, len(problem.x), settings.batch_size),
-            seed,
+            key,
             model_options=self.model_options,
             validation=held_out,
         )
-        folds = [] if how is None or validation is not None else folds_of(self.cv, problem, seed, _num_samples(X))
+        folds = []
+        if how is not None and validation is None:
+            folds = folds_of(self.cv, problem.y, seed, problem.row_numbers, _num_samples(X))
         # Only now, when the data and the options are known to be good, is anything written.
-        run = RunFolder.wanted(self.run_folder, self._asked(seed), self.resume, self.checkpoint_seconds)
+        run = self._run_folder(seed) if self.run_folder is not None or self.resume else None
         result = None
         if how is not None:
             result = tuning.search(job, folds, how, run=run, verbose=self.verbose)
@@ -198,7 +197,8 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
             run.finish()
         self.n_steps_, self.classes_ = job.n_steps, problem.classes
         self.n_iter_ = min(max_iter, max(1, round(job.n_steps * settings.batch_size / len(problem.x))))
-        self._describe(job.method, result)
+        self.search_ = result
+        self.verdict_, self.temperature_, self.cv_results_ = tuning.findings(result, job.method.name, job.n_steps)
         temperature = self.temperature_ if self.temperature else 1.0
         self.ensemble_ = job.ensemble(members, temperature=temperature, verdict=self.verdict_)
         return self
@@ -254,21 +254,9 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         scaled = wants_standardisation(self.standardize, X)
         return prepare(X, y, U, sample_weight, standardize=scaled, row_numbers=labelled, columns=columns)
 
-    def _asked(self, seed: int) -> dict[str, Any]:
-        """The arguments that decide the outcome, plain values."""
+    def _run_folder(self, seed: int) -> RunFolder | None:
+        """The folder of this fit; a resumed one must have been started with the same arguments."""
         where = ("run_folder", "resume", "checkpoint_seconds", "verbose")
         asked = {name: value for name, value in self.get_params(deep=False).items() if name not in where}
         plain = {name: v if isinstance(v, str | int | float | None) else lasting_repr(v) for name, v in asked.items()}
-        return {**plain, "seed": seed}
-
-    def _describe(self, method: AnyMethod, result: SearchResult | None) -> None:
-        """What was chosen and on what evidence."""
-        self.search_ = result
-        self.cv_results_ = None if result is None else tuning.as_table(result)
-        self.temperature_ = math.nan if result is None else tuning.temperature_of(result.out_of_fold, result.chosen[0])
-        self.verdict_ = (
-            f"{method.name}, {self.n_steps_} steps as given: nothing was chosen, so nothing was compared."
-            if result is None
-            else f"{method.name}, {self.n_steps_} steps: out-of-fold NLL {result.nll[result.chosen]:.3f}; the "
-            f"out-of-fold temperature is {self.temperature_:.2f}."
-        )
+        return RunFolder.wanted(self.run_folder, {**plain, "seed": seed}, self.resume, self.checkpoint_seconds)

@@ -7,13 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, compute_sample_weight
 
-from nu_ensembles.checks import check_whole
 from nu_ensembles.errors import InputError
-from nu_ensembles.problem import Problem, check_rows, in_order
-from nu_ensembles.tuning import Fold, stratified_folds
-
-# With fewer labels than this the folds are dealt twice: one deal would decide too much.
-FEW_LABELS = 100
+from nu_ensembles.problem import check_rows, in_order
 
 
 def numbers_of(other: Any, name: str, columns: tuple[str, ...] | None) -> np.ndarray | None:
@@ -79,41 +74,3 @@ def wants_standardisation(standardize: bool | str, X: np.ndarray) -> bool:
     if standardize != "auto":
         raise InputError(f"standardize must be True, False or 'auto', not {standardize!r}.")
     return X.ndim == 2 and X.dtype != np.uint8
-
-
-def folds_of(cv: Any, problem: Problem, seed: int, n_rows: int) -> list[Fold]:
-    """The folds that `cv` means: a number, a scikit-learn splitter or an iterable of splits of X's `n_rows` rows.
-
-    A split holds row numbers or bool masks.
-    """
-    cv = 5 if cv is None else cv
-    if isinstance(cv, int | np.integer):
-        n_folds = check_whole(cv, "cv", least=2)
-        n_repeats = 2 if len(problem.y) < FEW_LABELS else 1
-        return stratified_folds(problem.y, n_folds, n_repeats, seed)
-    if hasattr(cv, "split") and not isinstance(cv, str):
-        return [Fold(*split) for split in cv.split(problem.y, problem.y)]
-    # Given splits number the rows of X; rows without label or weight are not among ours.
-    position = {row: number for number, row in enumerate(problem.row_numbers.tolist())}
-
-    def ours(rows: Any) -> np.ndarray:
-        rows = np.asarray(rows)
-        if rows.dtype == bool and rows.shape == (n_rows,):
-            rows = np.flatnonzero(rows)
-        if rows.size and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n_rows):
-            raise InputError(f"A split of cv holds row numbers from 0 to {n_rows - 1}, or a bool for each row of X.")
-        return np.array([position[row] for row in rows.tolist() if row in position], int)
-
-    try:
-        folds = [Fold(ours(train), ours(held_out)) for train, held_out in cv]
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"cv is {cv!r}; give a number of folds, a scikit-learn splitter or an iterable of (train, test) splits."
-        ) from None
-    if not folds:
-        raise InputError("cv yields no split; give a number of folds, a splitter or an iterable of splits.")
-    if not all(len(part) for fold in folds for part in fold):
-        raise InputError("A split of cv has no labelled row to train on or none to hold out; give both parts some.")
-    return folds

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nu_ensembles import tuning
+from sklearn.utils.validation import check_is_fitted
+
 from nu_ensembles.checks import check_positive
 from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.estimator.any_method import EnsembleClassifier
-from nu_ensembles.methods import AnyMethod, LabelScheme, Method, Nu
+from nu_ensembles.methods import AnyMethod, LabelScheme, Nu
 from nu_ensembles.models import Model
-from nu_ensembles.tuning import SearchResult, SearchSettings
+from nu_ensembles.tuning import SearchSettings
 
 
 class NuEnsembleClassifier(EnsembleClassifier):
@@ -94,20 +95,14 @@ class NuEnsembleClassifier(EnsembleClassifier):
         self.betas = betas
         self.tolerance = tolerance
 
-    def _method(self) -> Method:
+    def _method_and_search(self) -> tuple[AnyMethod, SearchSettings | None]:
         if self.beta == "auto":
-            return Nu(labels=self.labels)
+            return Nu(labels=self.labels), SearchSettings(betas=(0.0, *self.betas), tolerance=self.tolerance)
         beta = check_positive(self.beta, "beta (a number, or 'auto')", zero_allowed=True)
-        return Nu(beta=beta, labels=self.labels)
+        return Nu(beta, self.labels), self._length_search()
 
-    def _search_settings(self) -> SearchSettings | None:
-        if self.beta != "auto":
-            return super()._search_settings()
-        betas = tuple(check_positive(beta, "each of betas", zero_allowed=True) for beta in self.betas)
-        return SearchSettings(betas=(0.0, *betas), tolerance=self.tolerance)
-
-    def _describe(self, method: AnyMethod, result: SearchResult | None) -> None:
-        super()._describe(method, result)
-        self.beta_ = float(getattr(method, "beta", 0.0))
-        if result is not None and self.beta == "auto" and len(result.betas) > 1:
-            self.verdict_ = tuning.verdict(result)
+    @property
+    def beta_(self) -> float:
+        """The beta that was used; 0 for the standard ensemble."""
+        check_is_fitted(self)
+        return float(self.ensemble_.training["hyper_parameters"].get("beta", 0.0))

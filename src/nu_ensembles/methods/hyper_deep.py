@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple, Self
 import jax
 import numpy as np
 
-from nu_ensembles.checks import check_positive, check_share, check_whole
+from nu_ensembles.checks import check_positive, check_whole
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods.nu import Nu
 from nu_ensembles.methods.procedure import Procedure
@@ -75,7 +75,7 @@ class HyperDeep(Procedure):
         checks = {
             "learning_rates": lambda v: check_positive(v, "each of learning_rates"),
             "weight_decays": lambda v: check_positive(v, "each of weight_decays", zero_allowed=True),
-            "dropouts": lambda v: check_share(v, "each of dropouts"),
+            "dropouts": lambda v: check_positive(v, "each of dropouts", zero_allowed=True, below=1),
         }
         for name, check in checks.items():
             values = getattr(self, name)

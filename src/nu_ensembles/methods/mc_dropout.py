@@ -14,7 +14,7 @@ from typing import ClassVar
 import jax
 import numpy as np
 
-from nu_ensembles.checks import check_share
+from nu_ensembles.checks import check_positive
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods.procedure import Procedure
 from nu_ensembles.methods.trainer import Members, Trainer
@@ -39,7 +39,7 @@ class McDropout(Procedure):
     name: ClassVar[str] = "mc_dropout"
 
     def __post_init__(self) -> None:
-        if self.dropout is not None and check_share(self.dropout, "dropout") == 0:
+        if self.dropout is not None and check_positive(self.dropout, "dropout", zero_allowed=True, below=1) == 0:
             raise InputError("dropout must be above 0: without dropout all members would be the same.")
 
     def network(self, given: Model, row_shape: tuple[int, ...]) -> Model:

@@ -103,8 +103,10 @@ class Trainer(Protocol):
     n_steps: int
     learning_rate: float
     weight_decay: float
-    dropout: float | None
     key: Array
+
+    @property
+    def dropout(self) -> float | None: ...
 
     def train(
         self,

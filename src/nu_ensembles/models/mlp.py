@@ -12,7 +12,7 @@ from typing import Any
 import flax.linen as nn
 from jax import Array
 
-from nu_ensembles.checks import check_share, check_whole
+from nu_ensembles.checks import check_positive, check_whole
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.builtin import built_in, dtype_name
 from nu_ensembles.models.layers import Returned, dense, full_dtype, last_layer
@@ -51,7 +51,7 @@ def mlp(n_classes: int, hidden: Sequence[int] = (64, 64), dropout: float = 0.0, 
         raise InputError(f"hidden must list the units of each hidden layer, as in (64, 64), not {hidden!r}.")
     options = {
         "hidden": tuple(check_whole(units, "hidden") for units in hidden),
-        "dropout": check_share(dropout, "dropout"),
+        "dropout": check_positive(dropout, "dropout", zero_allowed=True, below=1),
         "dtype": dtype_name(dtype),
     }
     return built_in("mlp", MLP, n_classes, options)

@@ -14,7 +14,7 @@ from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.models.inspect import variable_shapes
 from nu_ensembles.models.lenet import lenet
 from nu_ensembles.models.mlp import mlp, mlp_large
-from nu_ensembles.models.model import Model, ModelSpec
+from nu_ensembles.models.model import Model, ModelSpec, join_variables, split_variables
 from nu_ensembles.models.wide_resnet import wide_resnet
 
 BUILDERS: dict[str, Callable[..., Model]] = {
@@ -68,7 +68,9 @@ def network_for(model: str | Model, n_classes: int, row_shape: tuple[int, ...], 
         )
     x = jax.ShapeDtypeStruct((2, *row_shape), jnp.float32)
     variables = variable_shapes(network, row_shape, x.dtype)
-    logits = jax.eval_shape(lambda v, x: network.apply(v, x, key=None, train=False), variables, x)
+    # Parameters and state apart and together again, as they are trained.
+    joined = join_variables(*split_variables(variables))
+    logits = jax.eval_shape(lambda v, x: network.apply(v, x, key=None, train=False), joined, x)
     expected = 2, n_classes
     found = getattr(logits, "shape", type(logits).__name__)
     if found != expected:

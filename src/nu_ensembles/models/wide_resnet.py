@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from nu_ensembles.checks import check_share, check_whole
+from nu_ensembles.checks import check_positive, check_whole
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.activations import NO_MARGINS, Margins, biased_relu, biased_relu_dropout, within
 from nu_ensembles.models.builtin import built_in, dtype_name
@@ -229,7 +229,7 @@ def wide_resnet(
     options = {
         "depth": depth,
         "widen": check_whole(widen, "widen"),
-        "dropout": check_share(dropout, "dropout"),
+        "dropout": check_positive(dropout, "dropout", zero_allowed=True, below=1),
         "shared_dropout": bool(shared_dropout),
         "dtype": dtype_name(dtype),
     }

@@ -23,7 +23,7 @@ from nu_ensembles.errors import InputError
 from nu_ensembles.methods import AnyMethod, Nu, Standard
 from nu_ensembles.metrics import evaluate as score
 from nu_ensembles.models import Model
-from nu_ensembles.problem import labelled_pair, prepare
+from nu_ensembles.problem import labelled_pair, prepare, random_key
 from nu_ensembles.training.job import TrainingJob, make_job, steps_in
 from nu_ensembles.training.run_folder import RunFolder
 from nu_ensembles.training.runner import run_job
@@ -116,7 +116,7 @@ def fit(
         settings,
         n_members,
         _n_steps(epochs, steps, len(problem.x), batch_size),
-        seed,
+        random_key(seed),
         model_options={} if dtype == "float32" else {"dtype": dtype},
         validation=held_out,
     )

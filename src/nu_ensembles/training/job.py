@@ -20,7 +20,7 @@ from nu_ensembles.ensemble import Ensemble
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods import AnyMethod, Members, TrainingRows
 from nu_ensembles.models import Model
-from nu_ensembles.problem import Problem, plain_seed, random_key
+from nu_ensembles.problem import Problem, plain_seed
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,6 +36,7 @@ class TrainingJob:
       n_steps: optimiser steps of each.
       key: of the seed. Member k depends on it and on k alone.
       validation: labelled rows beside the problem's, scaled as those are, or None.
+      rows: the problem's, as methods and the engine take them.
     """
 
     problem: Problem
@@ -46,11 +47,12 @@ class TrainingJob:
     n_steps: int
     key: Array
     validation: TrainingRows | None = None
+    rows: TrainingRows = dataclasses.field(init=False)
 
-    @property
-    def rows(self) -> TrainingRows:
+    def __post_init__(self) -> None:
         problem = self.problem
-        return TrainingRows(problem.x, problem.y, problem.weight, problem.x_unlabeled)
+        rows = TrainingRows(problem.x, problem.y, problem.weight, problem.x_unlabeled)
+        object.__setattr__(self, "rows", rows)
 
     def replace(self, **changes: Any) -> TrainingJob:
         """The same job but for these."""
@@ -142,7 +144,7 @@ def make_job(
     settings: Settings,
     n_members: int,
     n_steps: int,
-    seed: int | Array,
+    key: Array,
     *,
     model_options: dict[str, Any] | None = None,
     validation: tuple[np.ndarray, np.ndarray] | None = None,
@@ -150,6 +152,7 @@ def make_job(
     """Decides a training, or says what is wrong with it, before anything is trained or written.
 
     Args:
+      key: of the seed, see `problem.random_key`.
       model_options: of a built-in network.
       validation: rows and class numbers, scaled as the problem is.
     """
@@ -157,13 +160,12 @@ def make_job(
     network = models.network_for(model, len(problem.classes), problem.row_shape, model_options or {})
     method = methods.method_for(method, problem.n_unlabeled)
     network = method.network(network, problem.row_shape)
-    settings.check(method.base, problem.row_shape)
     shown = None
     if validation is not None:
         shown = TrainingRows(*validation, np.ones(len(validation[0]), np.float32))
-    key = random_key(seed)
     job = TrainingJob(problem, network, method, settings, tuple(range(n_members)), n_steps, key, shown)
     method.check(job.rows, validated=shown is not None, own_optimizer=settings.optimiser is not None)
+    settings.check(method.base, problem.row_shape)
     return job
 
 

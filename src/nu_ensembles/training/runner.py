@@ -70,10 +70,14 @@ class JobTrainer:
         self.members: Sequence[int] = job.members
         self.n_members, self.n_steps = len(job.members), job.n_steps
         self.learning_rate, self.weight_decay = job.settings.learning_rate, job.settings.weight_decay
-        self.dropout = dropout_rate(job.network)
         self.key = jax.random.fold_in(job.key, PROCEDURE)
         self.network_steps = 0
         self.losses = np.empty(0)
+
+    @property
+    def dropout(self) -> float | None:
+        """The network's rate, None where it is no option of it."""
+        return dropout_rate(self.job.network)
 
     def train(
         self,

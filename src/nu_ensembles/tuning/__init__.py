@@ -1,9 +1,9 @@
 """Choosing beta and the length of training on validation data."""
 
 from nu_ensembles.tuning.choice import SearchResult, choose
-from nu_ensembles.tuning.folds import Fold, stratified_folds
+from nu_ensembles.tuning.folds import Fold, folds_of, stratified_folds
 from nu_ensembles.tuning.search import SearchSettings, search
-from nu_ensembles.tuning.verdict import as_table, nu_gain, temperature_gain, temperature_of, verdict
+from nu_ensembles.tuning.verdict import as_table, findings, nu_gain, temperature_gain, temperature_of, verdict
 
 __all__ = [
     "Fold",
@@ -11,6 +11,8 @@ __all__ = [
     "SearchSettings",
     "as_table",
     "choose",
+    "findings",
+    "folds_of",
     "nu_gain",
     "search",
     "stratified_folds",

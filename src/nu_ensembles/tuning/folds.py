@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from nu_ensembles.checks import check_whole
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods import TrainingRows
 from nu_ensembles.training import TrainingJob
+
+# With fewer labels than this the folds are dealt twice: one deal would decide too much.
+FEW_LABELS = 100
 
 
 class Fold(NamedTuple):
@@ -50,6 +54,48 @@ def stratified_folds(y: np.ndarray, n_folds: int, n_repeats: int, seed: int) -> 
             fold_of[rows] = (dealt + np.arange(len(rows))) % n_folds
             dealt += len(rows)
         folds += [Fold(np.flatnonzero(fold_of != f), np.flatnonzero(fold_of == f)) for f in range(n_folds)]
+    return folds
+
+
+def folds_of(cv: Any, y: np.ndarray, seed: int, row_numbers: np.ndarray, n_rows: int) -> list[Fold]:
+    """The folds that `cv` means: a number, a scikit-learn splitter or an iterable of splits of X's `n_rows` rows.
+
+    A split holds row numbers or bool masks.
+
+    Args:
+      y: class numbers `[N]` of the rows that have a label and weight.
+      row_numbers: `[N]`, where these stand in X.
+    """
+    cv = 5 if cv is None else cv
+    if isinstance(cv, int | np.integer):
+        n_folds = check_whole(cv, "cv", least=2)
+        n_repeats = 2 if len(y) < FEW_LABELS else 1
+        return stratified_folds(y, n_folds, n_repeats, seed)
+    if hasattr(cv, "split") and not isinstance(cv, str):
+        return [Fold(*split) for split in cv.split(y, y)]
+    # Given splits number the rows of X; rows without label or weight are not among ours.
+    position = {row: number for number, row in enumerate(row_numbers.tolist())}
+
+    def ours(rows: Any) -> np.ndarray:
+        rows = np.asarray(rows)
+        if rows.dtype == bool and rows.shape == (n_rows,):
+            rows = np.flatnonzero(rows)
+        if rows.size and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n_rows):
+            raise InputError(f"A split of cv holds row numbers from 0 to {n_rows - 1}, or a bool for each row of X.")
+        return np.array([position[row] for row in rows.tolist() if row in position], int)
+
+    try:
+        folds = [Fold(ours(train), ours(held_out)) for train, held_out in cv]
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"cv is {cv!r}; give a number of folds, a scikit-learn splitter or an iterable of (train, test) splits."
+        ) from None
+    if not folds:
+        raise InputError("cv yields no split; give a number of folds, a splitter or an iterable of splits.")
+    if not all(len(part) for fold in folds for part in fold):
+        raise InputError("A split of cv has no labelled row to train on or none to hold out; give both parts some.")
     return folds
 
 

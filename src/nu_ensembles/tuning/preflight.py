@@ -17,7 +17,7 @@ from nu_ensembles.datasets.splits import split
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.methods import Standard
 from nu_ensembles.metrics import evaluate
-from nu_ensembles.problem import Problem, Unlabeled, prepare
+from nu_ensembles.problem import Problem, Unlabeled, prepare, random_key
 from nu_ensembles.training import make_job, steps_in
 from nu_ensembles.tuning.advice import Estimate, Evidence, OutOfFoldFit, advise
 from nu_ensembles.tuning.folds import stratified_folds
@@ -115,7 +115,7 @@ def _out_of_fold(
     n_repeats = 2 if len(problem.x) < FEW_LABELS else 1
     folds = stratified_folds(problem.y, 5, n_repeats, seed)
     max_steps = min(steps_in(max_iter, len(problem.x), settings.batch_size), MOST_STEPS)
-    job = make_job(problem, "mlp", Standard(), settings, n_members=1, n_steps=max_steps, seed=seed)
+    job = make_job(problem, "mlp", Standard(), settings, n_members=1, n_steps=max_steps, key=random_key(seed))
     fits: list[OutOfFoldFit] = []
     losses: list[np.ndarray] = []
     # Two searches, because one that is past its best is dropped and never sees the last step.

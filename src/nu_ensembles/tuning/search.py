@@ -65,6 +65,8 @@ class SearchSettings:
             check_whole(self.n_members, "n_members of the search")
         if self.n_stops is not None:
             check_whole(self.n_stops, "n_stops")
+        for beta in self.betas or ():
+            check_positive(beta, "each of betas", zero_allowed=True)
         check_positive(self.tolerance, "tolerance", zero_allowed=True)
 
     def for_job(self, job: TrainingJob) -> SearchSettings:
@@ -172,23 +174,25 @@ class Trial:
         The smallest beta of the first round is what all others are compared with: it is measured wherever one of them
         is. A later round (`rivals` are the first one's) goes no further than it did.
         """
-        pool = LanePool(self.assembled(list(candidates.values())), self.lanes_a_set, self.job.settings.plan)
         predicted = np.tile(self._predicted_rows(), (len(candidates), 1))
         found = OutOfFold.empty(np.array(list(candidates)), self.stops, self.held_out, self.n_classes)
         remaining = list(range(len(candidates)))
+        lanes = self._lanes_of(remaining)
+        pool = LanePool(self.assembled(list(candidates.values())), self.lanes_a_set, self.job.settings.plan)
         stops = self.stops if rivals is None else self.stops[: rivals.n_measured(0)]
         total = int(stops[-1]) * self.lanes_a_set * len(candidates)
         with step_bar(f"choosing beta and steps ({len(candidates)} candidates)", total, 0, verbose) as show:
             for stop, step in enumerate(stops):
-                if not remaining:
-                    break
-                pool.keep(self._lanes_of(remaining))
+                pool.keep(lanes)
                 pool.advance(int(step), show)
                 for candidate in remaining:
                     members = pool.probabilities(self._lanes_of([candidate]), predicted)
                     by_fold = members.reshape(len(self.held_out.folds), self.n_members, -1, self.n_classes)
                     found.add(candidate, stop, by_fold.mean(axis=1))
                 remaining = found.worth_going_on(remaining, stop, rivals)
+                if not remaining:
+                    break
+                lanes = self._lanes_of(remaining)
         return found
 
     def _lanes_of(self, candidates: Sequence[int]) -> np.ndarray:

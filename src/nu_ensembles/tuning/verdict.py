@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,8 +47,31 @@ def nu_gain(result: SearchResult) -> Gain:
     return gain_of_the_rule(result.out_of_fold, result.tolerance)
 
 
+class Findings(NamedTuple):
+    """What a fit tells of its search: one sentence, the out-of-fold temperature, and the evidence as a table."""
+
+    verdict: str
+    temperature: float
+    table: dict[str, Any] | None
+
+
+def findings(result: SearchResult | None, method_name: str, n_steps: int) -> Findings:
+    """What there is to tell when so many steps of a method were chosen by this search, or by none."""
+    if result is None:
+        sentence = f"{method_name}, {n_steps} steps as given: nothing was chosen, so nothing was compared."
+        return Findings(sentence, math.nan, None)
+    sentence = verdict(result) if len(result.betas) > 1 else ""
+    temperature = temperature_of(result.out_of_fold, result.chosen[0])
+    sentence = sentence or (
+        f"{method_name}, {n_steps} steps: out-of-fold NLL {result.nll[result.chosen]:.3f}; the out-of-fold temperature "
+        f"is {temperature:.2f}."
+    )
+    return Findings(sentence, temperature, as_table(result))
+
+
 def verdict(result: SearchResult) -> str:
     """The one sentence that a user should read. It claims a gain only where the gain's interval excludes zero."""
+    scaled = temperature_gain(result)
     validated = len(np.unique(result.out_of_fold.fold_of)) == 1
     where, whose = ("on the validation rows", "validation") if validated else ("out of fold", "out-of-fold")
     if result.beta == 0:
@@ -60,7 +84,6 @@ def verdict(result: SearchResult) -> str:
             f"β = {result.beta:g}, {result.n_steps} steps: {whose} NLL {nu_gain(result).in_words()} than an "
             "early-stopped standard ensemble (95 % interval)"
         )
-    scaled = temperature_gain(result)
     change = f"{scaled.in_words()} NLL" if scaled.is_clear else "no clear gain"
     sentence += f"; temperature scaling alone (temperature=True) gives {change}."
     if _still_falling(result):
