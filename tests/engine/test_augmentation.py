@@ -47,6 +47,15 @@ def test_images_are_flipped_padded_and_cropped_with_offsets_of_the_range(publish
     assert len(set(found)) > 20  # drawn image by image, rows apart from columns
 
 
+def test_64_bit_images_are_cropped_where_32_bit_ones_are() -> None:
+    augment = FlipAndCrop(padding=2)
+    narrow = augment(jax.random.key(0), jnp.asarray(IMAGES))
+    with jax.enable_x64(True):
+        wide = augment(jax.random.key(0), jnp.asarray(IMAGES, jnp.float64))
+    assert wide.dtype == np.float64
+    np.testing.assert_array_equal(wide, narrow)
+
+
 def test_every_combination_of_flip_and_offsets_is_as_likely_as_any_other() -> None:
     augment, n_images = FlipAndCrop(padding=1), 18_000
     one = np.arange(1, 7, dtype=np.float32).reshape(2, 3, 1)

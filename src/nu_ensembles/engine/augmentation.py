@@ -46,7 +46,7 @@ class FlipAndCrop:
         padded = jnp.pad(images, ((0, 0), pad, pad, (0, 0)))
 
         def crop(image: Array, top: Array, left: Array) -> Array:
-            return jax.lax.dynamic_slice(image, (top, left, 0), (height, width, channels))
+            return jax.lax.dynamic_slice(image, (top, left, jnp.zeros_like(top)), (height, width, channels))
 
         return jax.vmap(crop)(padded, top, left)
 

@@ -69,8 +69,10 @@ def fused_two_part_loss(forward: Forward, batch: Batch, beta: Array | float) -> 
     assert batch.x_unlabeled is not None
     assert batch.y_unlabeled is not None
     labelled, unlabelled = forward(batch.x, batch.x_unlabeled)
-    weights = batch.weight / len(batch.y), jnp.full(batch.y_unlabeled.shape, beta / len(batch.y_unlabeled))
     fit = log_likelihood(jnp.concatenate([labelled, unlabelled]), jnp.concatenate([batch.y, batch.y_unlabeled]))
+    # Cast first: weights and beta are float32 in a float64 training, too, and their quotients would be.
+    weight, beta = batch.weight.astype(fit.dtype), jnp.asarray(beta, fit.dtype)
+    weights = weight / len(batch.y), jnp.full(batch.y_unlabeled.shape, beta / len(batch.y_unlabeled))
     return -jnp.sum(jnp.concatenate(weights) * fit)
 
 
