@@ -1,4 +1,4 @@
-"""Walks one fit, or anything else, through the package and writes what was called, room by room, in the order of first calls.
+"""Walks a fit through the package and writes what is called, room by room, in the order of first calls.
 
 `python docs/walk.py` prints the walk of a fit with beta chosen by itself and writes `docs/generated/walk-fit.md`, which
 `docs/architecture.md` shows; `--check` only compares. Functions nested in others count with those.

@@ -119,7 +119,7 @@ def test_without_values_the_pool_spreads_around_the_users_own() -> None:
         ({"learning_rates": "0.1"}, "learning_rates must list at least one value"),
         ({"weight_decays": ()}, r"weight_decays must list at least one value.*not \(\)"),
         ({"weight_decays": (-1,)}, "each of weight_decays must be a number of at least 0, not -1"),
-        ({"dropouts": (1.0,)}, r"each of dropouts must lie in \[0, 1\), not 1.0"),
+        ({"dropouts": (1.0,)}, r"each of dropouts must be a number of at least 0 and below 1, not 1.0"),
         ({"holdout": 1.0}, "holdout is a share of the labelled rows, between 0 and 1, not 1.0"),
         ({"beta": -1}, "beta must be a number of at least 0, not -1"),
     ],
