@@ -16,6 +16,7 @@ classifier.fit(X[rows["labelled"]], y[rows["labelled"]], X_unlabeled=X[rows["unl
 
 print(classifier.verdict_)
 tried = classifier.cv_results_  # columns of a table, as pandas.DataFrame takes them
+assert tried is not None  # with a number for beta nothing is tried
 for beta in np.unique(tried["beta"]):
     rows_of_beta = np.flatnonzero(tried["beta"] == beta)
     best = rows_of_beta[np.nanargmin(tried["nll"][rows_of_beta])]  # nan: given up before that step
