@@ -39,8 +39,9 @@ class Ensemble:
 
     Attributes:
       model: the network, written for one member.
-      params, model_state: the members' variables; every leaf has a leading axis of members (of length 1, if these
-        are the dropout masks of one network).
+      params: what was trained; every leaf has a leading axis of members (of length 1, if these are the dropout masks
+        of one network).
+      model_state: the networks' other variables (batch statistics, say), with the same axis.
       classes: `[C]`, in the order of the probabilities.
       row_shape: shape of one input row.
       standardisation: applied to the inputs first, or None.
@@ -76,6 +77,7 @@ class Ensemble:
 
     @property
     def n_members(self) -> int:
+        """K."""
         return self.n_networks if self.mask_keys is None else len(self.mask_keys)
 
     @property
@@ -84,14 +86,23 @@ class Ensemble:
         return jax.tree.leaves(self.params)[0].shape[0]
 
     def predict_members(self, x: Any, batch_size: int | None = None) -> np.ndarray:
-        """Each member's class probabilities, float32 `[K, N, C]`."""
+        """Each member's class probabilities, float32 `[K, N, C]`.
+
+        Args:
+          x: `[N, …]`, or a data frame with the columns of the training data; so in all that follows.
+          batch_size: rows that go through the networks at once; None finds a number.
+        """
         nothing = np.zeros((self.n_members, 0, len(self.classes)), np.float32)
         return np.concatenate([nothing, *(part for _, part in self._batches(self._rows(x), batch_size))], axis=1)
 
     def predict_proba(self, x: Any, batch_size: int | None = None) -> np.ndarray:
         """The mean of the members' class probabilities (at the ensemble's temperature), float32 `[N, C]`.
 
-        Goes through the rows in batches (of at most `batch_size`), so memory does not grow with members times rows.
+        Goes through the rows in batches, so memory does not grow with members times rows.
+
+        Args:
+          x: `[N, …]`.
+          batch_size: rows that go through the networks at once; None finds a number.
         """
         x = self._rows(x)
         result = np.empty((len(x), len(self.classes)), np.float32)
@@ -100,7 +111,12 @@ class Ensemble:
         return result if self.temperature == 1 else scale_temperature(result, self.temperature).astype(np.float32)
 
     def predict(self, x: Any, batch_size: int | None = None) -> np.ndarray:
-        """The most probable class of each row, `[N]`."""
+        """The most probable class of each row, `[N]`.
+
+        Args:
+          x: `[N, …]`.
+          batch_size: rows that go through the networks at once; None finds a number.
+        """
         return self.classes[self.predict_proba(x, batch_size).argmax(axis=1)]
 
     def _rows(self, x: Any) -> np.ndarray:
@@ -128,7 +144,11 @@ class Ensemble:
                 yield slice(start + rows.start, start + rows.stop), members
 
     def save(self, folder: str | Path) -> None:
-        """Writes the ensemble into a new folder, which appears whole or not at all."""
+        """Writes the ensemble into a new folder, which appears whole or not at all.
+
+        Args:
+          folder: its path; refused if it exists.
+        """
         arrays = {f"params/{name}": value for name, value in storage.flatten_like(self.params).items()}
         arrays |= {f"state/{name}": value for name, value in storage.flatten_like(self.model_state).items()}
         if self.standardisation is not None:
@@ -211,7 +231,15 @@ class Ensemble:
         standardisation: Standardisation | None,
         pixels: bool,
     ) -> list[str]:
-        """Names of what would keep members of such networks out of this ensemble."""
+        """Names of what would keep members of such networks out of this ensemble.
+
+        Args:
+          model: their network.
+          classes: `[C]`, theirs in order.
+          row_shape: the shape of one of their input rows.
+          standardisation: what is applied to their inputs first, or None.
+          pixels: whether they take bytes.
+        """
         scaling = self.standardisation
         same = {
             "network": self.model == model,
@@ -223,7 +251,11 @@ class Ensemble:
         return [name for name, equal in same.items() if not equal]
 
     def with_members_of(self, other: Ensemble) -> Ensemble:
-        """This ensemble followed by the members of another of the same network, classes and scaling."""
+        """This ensemble followed by the members of another of the same network, classes and scaling.
+
+        Args:
+          other: the ensemble whose members come last.
+        """
         if self.mask_keys is not None or other.mask_keys is not None:
             raise InputError("Members that are dropout masks of one network cannot be put together with others.")
         differing = self.differences(other.model, other.classes, other.row_shape, other.standardisation, other.pixels)

@@ -70,7 +70,8 @@ def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Desk:
     def command(*arguments: object) -> Outcome:
         capsys.readouterr()
         code = main([str(each) for each in arguments])
-        return Outcome(code, *capsys.readouterr())
+        said = capsys.readouterr()
+        return Outcome(code, said.out, said.err)
 
     return Desk(tmp_path, command)
 

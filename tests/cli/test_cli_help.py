@@ -49,7 +49,7 @@ def test_each_command_shows_examples_and_all_its_options(desk, command, monkeypa
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_examples_fit_eighty_columns(command):
-    text = app[command].default_command.__doc__
+    text = app[command].default_command.__doc__ or ""
     examples = [line.strip() for line in text.splitlines() if line.strip().startswith("nu-ensembles ")]
     assert examples
     assert max(map(len, examples)) <= 78
@@ -57,7 +57,7 @@ def test_examples_fit_eighty_columns(command):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_options_in_examples_exist(command):
-    text = app[command].default_command.__doc__
+    text = app[command].default_command.__doc__ or ""
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) <= options_of(command) | {"--out"}
 
 

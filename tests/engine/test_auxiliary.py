@@ -104,8 +104,8 @@ class PowerCutError(Exception):
 @pytest.mark.parametrize("own", [OwnTemperature(), Dice(warm_up=2, hidden=4)], ids=["temperature", "dice"])
 def test_a_broken_run_goes_on_to_the_same_bits(assembled, tmp_path: Path, own: Any) -> None:
     class Unreliable(CheckpointFolder):
-        def save(self, *arguments: Any) -> None:
-            super().save(*arguments)
+        def save(self, *arguments: Any, **named: Any) -> None:
+            super().save(*arguments, **named)
             if arguments[3] == 5:
                 raise PowerCutError
 

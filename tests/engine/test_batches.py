@@ -166,7 +166,7 @@ def test_what_a_step_draws_does_not_depend_on_the_length_of_blocks(assembled, mo
         np.testing.assert_array_equal(one.unlabeled_rows, other.unlabeled_rows)
         for keys in ("batch_keys", "network_keys"):
             data = [jax.random.key_data(getattr(draws, keys)) for draws in (one, other)]
-            np.testing.assert_array_equal(*data)
+            np.testing.assert_array_equal(data[0], data[1])
 
 
 def test_no_two_draws_share_a_key_but_the_first_pass_of_a_network_which_has_its_own_at_hand(assembled) -> None:
@@ -174,7 +174,7 @@ def test_no_two_draws_share_a_key_but_the_first_pass_of_a_network_which_has_its_
     block = block_of(ready.program, ready.lanes, ready.data, 0)
     of_networks, of_first_passes = block.network_keys[..., 0], block.network_keys[..., 1]
     expected = jax.vmap(jax.vmap(lambda key: pass_key(key, 0)))(of_networks)
-    np.testing.assert_array_equal(*map(jax.random.key_data, (of_first_passes, expected)))
+    np.testing.assert_array_equal(jax.random.key_data(of_first_passes), jax.random.key_data(expected))
     assert block.batch_keys.shape == (ready.lanes.n_lanes, BLOCK, len(BATCH_USES))
     words = [np.asarray(jax.random.key_data(keys)).reshape(-1, 2) for keys in (block.batch_keys, block.network_keys)]
     together = np.concatenate(words)

@@ -529,8 +529,8 @@ def test_a_procedure_runs_by_its_name_as_in_nu_fit(blobs, method: str) -> None:
 
 def test_a_method_may_be_given_itself(fitted, blobs) -> None:
     x, y, u = blobs
-    itself = clone(standard(method=nu.methods.Nu(0.1))).fit(x, y, X_unlabeled=u)
-    assert_same_bits(itself, fitted)
+    itself: Any = clone(standard(method=nu.methods.Nu(0.1)))
+    assert_same_bits(itself.fit(x, y, X_unlabeled=u), fitted)
     with pytest.raises(InputError, match="method_options go with a method's name; this method has its options already"):
         standard(method=nu.methods.Nu(0.1), method_options={"beta": 0.2}).fit(x, y, X_unlabeled=u)
 

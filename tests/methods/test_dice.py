@@ -132,7 +132,7 @@ def setting(labels: tuple[int, ...] = (0, 1, 0, 1, 0, 0)) -> tuple[Any, Any, Bat
     shapes = jax.eval_shape(jax.vmap(lambda key: METHOD.auxiliary(key, 5, 6)), keys)
     auxiliary = jax.tree.map(lambda leaf: draw(leaf.shape), shapes)
     y = np.tile(np.array(labels), (3, 1))
-    batch = Batch(draw((*y.shape, 4)), y, np.ones(y.shape), key=keys)
+    batch = Batch(jnp.asarray(draw((*y.shape, 4))), jnp.asarray(y), jnp.ones(y.shape), key=keys)
     return jax.tree.map(lambda leaf: leaf if leaf is keys else jnp.asarray(leaf), (params, auxiliary, batch))
 
 

@@ -120,7 +120,8 @@ def test_no_points_give_no_labels() -> None:
 
 def test_counts_may_be_unsigned_numbers_of_numpys() -> None:
     expected = nu.random_labels(0, n_points=5, n_classes=10, n_members=12)
-    for kind in (np.uint8, np.uint64):
+    kinds: list[Any] = [np.uint8, np.uint64]
+    for kind in kinds:
         found = nu.random_labels(0, n_points=kind(5), n_classes=kind(10), n_members=kind(12))
         np.testing.assert_array_equal(found, expected)
-    assert nu.theory.expected_variance(np.uint8(20), np.uint8(10)) == nu.theory.expected_variance(20, 10)
+    assert nu.theory.expected_variance(kinds[0](20), kinds[0](10)) == nu.theory.expected_variance(20, 10)

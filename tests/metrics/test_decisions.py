@@ -1,6 +1,7 @@
 """Abstention, conformal sets and labelling order: what people do with calibrated probabilities."""
 
 import math
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -120,7 +121,7 @@ def test_labelling_scores_have_their_formula():
         (lambda: metrics.Abstention(0.1, guarantee=2.0), "guarantee"),
         (lambda: metrics.Abstention(0.1).accept([[0.5, 0.5]]), "call fit"),
         (lambda: metrics.ConformalSets(coverage=90), "coverage"),
-        (lambda: metrics.ConformalSets(score="adaptative"), "Did you mean 'adaptive'"),
+        (lambda: metrics.ConformalSets(score=cast(Any, "adaptative")), "Did you mean 'adaptive'"),
         (lambda: metrics.ConformalSets().transform([[0.5, 0.5]]), "call fit"),
         (lambda: metrics.set_coverage([[True, False]], [0, 1]), "Sets have shape"),
         (lambda: metrics.set_coverage([[True, False]], [-1]), "Labels"),

@@ -22,7 +22,7 @@ def test_grassberger_numbers_follow_their_recursion():
 
 def test_weights_stand_for_repeated_samples():
     rng = np.random.default_rng(0)
-    predictions = rng.integers(0, 4, (3, 50))
+    predictions = rng.integers(0, 4, (3, 50), dtype=np.int32)
     counts = np.bincount(rng.integers(0, 50, 50), minlength=50)
     weighted = pair_information(predictions, 4, counts[:, None].astype(float), joint_predictions(predictions, 4))
     repeated = np.repeat(predictions, counts, axis=1)

@@ -1,6 +1,7 @@
 """What must hold for any predictions: symmetries, ranges, perfect and repeated members."""
 
 import math
+from collections.abc import Set
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def predictions(draw, votes=False, min_samples=1):
     return members, rng.integers(0, n_classes, n_samples), rng
 
 
-def same(left, right, leave_out=frozenset()):
+def same(left: dict[str, float], right: dict[str, float], leave_out: Set[str] = frozenset()) -> None:
     assert left.keys() == right.keys()
     for name in left.keys() - leave_out:
         assert left[name] == pytest.approx(right[name], rel=1e-9, abs=1e-9, nan_ok=True), name

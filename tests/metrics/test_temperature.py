@@ -1,5 +1,7 @@
 """Temperature scaling recovers a known temperature, and its prior keeps it sober."""
 
+from typing import Any, cast
+
 import numpy as np
 import pytest
 
@@ -69,7 +71,7 @@ def test_misuse_is_explained():
     with pytest.raises(InputError, match="prior"):
         metrics.TemperatureScaling(prior=-1.0)
     with pytest.raises(InputError, match="Did you mean 'members'"):
-        metrics.TemperatureScaling(on="member")
+        metrics.TemperatureScaling(on=cast(Any, "member"))
     scaler = metrics.TemperatureScaling(on="members").fit([[[0.5, 0.5]], [[0.6, 0.4]]], [0])
     with pytest.raises(InputError, match="Fitted on 2 members but 1"):
         scaler.transform([[[0.5, 0.5]]])

@@ -272,6 +272,7 @@ def test_on_a_cpu_weight_gradients_read_images_as_the_forward_pass_kept_them(str
         return WEIGHT_GRADIENT["unrolled"](geometry, unrolled.images_last(kept), g, (3, 3))
 
     program = jax.jit(gradient).lower(kept, g).compile().as_text()
+    assert program is not None
     assert re.search(r"\[16,8,8,4\]", program)
     assert not re.search(r"\[1?,?4,8,8,16\]", program)  # nowhere do the images come first again
 

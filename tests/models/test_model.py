@@ -63,12 +63,14 @@ def test_features_come_with_the_logits_from_one_pass_or_from_two_with_the_same_k
     def both(variables: Any, x: Any, *, key: Any, train: bool) -> Any:
         return ("both", key, train)
 
+    x: Any = "x"
+    key: Any = 5
     two_passes = Model(init, apply, features=features)
-    assert logits_and_features(two_passes, None, "x", key=5, train=True) == ("x", ("features", 5, True))
+    assert logits_and_features(two_passes, None, x, key=key, train=True) == ("x", ("features", 5, True))
     one_pass = Model(init, apply, features=features, apply_with_features=both)
-    assert logits_and_features(one_pass, None, "x", key=5, train=True) == ("both", 5, True)
+    assert logits_and_features(one_pass, None, x, key=key, train=True) == ("both", 5, True)
     with pytest.raises(InputError, match=r"does not expose; give them as nu\.Model\(init, apply, features=…\)"):
-        logits_and_features(Model(init, apply), None, "x", key=5, train=True)
+        logits_and_features(Model(init, apply), None, x, key=key, train=True)
 
 
 def test_something_that_is_no_function_is_refused() -> None:

@@ -2,9 +2,11 @@
 
 import io
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nu_ensembles import metrics
@@ -19,6 +21,12 @@ def case():
     members = np.exp(shared + rng.normal(size=(3, 300, 4)))
     members /= members.sum(axis=-1, keepdims=True)
     return members, (shared + rng.gumbel(size=shared.shape)).argmax(axis=1)
+
+
+def legend_of(ax: Axes) -> list[str]:
+    legend = ax.get_legend()
+    assert legend is not None
+    return [text.get_text() for text in legend.get_texts()]
 
 
 DRAW = {
@@ -49,11 +57,11 @@ def test_each_figure_makes_its_own_axes_and_saves_without_a_display(name, case):
 def test_the_reliability_diagram_shows_bin_accuracies_and_the_ece(case):
     probs = np.array([[0.65, 0.35]] * 2 + [[0.95, 0.05]] * 4)
     ax = figures.reliability_diagram(probs, [0, 1, 0, 0, 0, 1], n_bins=10)
-    points = ax.collections[-1].get_offsets()
+    points = np.asarray(ax.collections[-1].get_offsets())
     np.testing.assert_allclose(points, [[0.65, 0.5], [0.95, 0.75]])
     assert ax.get_title() == f"ECE {metrics.ece(probs, [0, 1, 0, 0, 0, 1], n_bins=10):.3f}"
-    histogram = ax.child_axes[0]
-    heights = [bar.get_height() for bar in histogram.patches]
+    bars: list[Any] = list(ax.child_axes[0].patches)
+    heights = [bar.get_height() for bar in bars]
     assert heights == pytest.approx([0, 0, 0, 0, 0, 0, 2 / 6, 0, 0, 4 / 6])
 
 
@@ -68,6 +76,7 @@ def test_the_band_contains_the_points_and_can_be_left_out(case):
 def test_the_agreement_matrix_is_the_pairwise_information(case):
     members, _ = case
     shown = figures.member_agreement(members).images[0].get_array()
+    assert shown is not None
     matrix = metrics.pairwise_mutual_information(members)
     assert np.isnan(np.diag(np.ma.filled(shown, np.nan))).all()
     np.testing.assert_allclose(np.ma.filled(shown, np.nan)[0, 1:], matrix[0, 1:])
@@ -75,7 +84,7 @@ def test_the_agreement_matrix_is_the_pairwise_information(case):
 
 def test_class_reliability_names_the_worst_classes(case):
     ax = figures.class_reliability(*case, n_highlighted=2, class_names=["ant", "bee", "cat", "dog"])
-    legend = [text.get_text() for text in ax.get_legend().get_texts()]
+    legend = legend_of(ax)
     assert len(legend) == 2
     assert all(label.split()[0] in {"ant", "bee", "cat", "dog"} for label in legend)
 
@@ -84,7 +93,7 @@ def test_two_models_share_one_risk_coverage_figure(case):
     members, labels = case
     ax = figures.risk_coverage_curve(members, labels, label="ensemble")
     figures.risk_coverage_curve(members[0], labels, ax, label="one member", colour="#c0392b")
-    legend = [text.get_text() for text in ax.get_legend().get_texts()]
+    legend = legend_of(ax)
     assert legend[0] == f"ensemble: AURC {metrics.aurc(members, labels):.3f}"
     assert legend[1].startswith("one member: AURC")
 

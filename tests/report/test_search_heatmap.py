@@ -1,5 +1,7 @@
 """The heat map shows what was measured, leaves out what was not, and frames the choices."""
 
+from typing import Any
+
 import numpy as np
 
 from nu_ensembles.report.heatmap import nll_heat_map
@@ -27,7 +29,8 @@ def test_the_axes_name_betas_and_steps():
 
 def test_frames_stand_around_the_choice_and_the_early_stop_of_beta_zero():
     axes = nll_heat_map(GRID)
-    frames = {patch.get_label(): tuple(np.round(patch.get_center(), 6)) for patch in axes.patches}
+    patches: list[Any] = list(axes.patches)
+    frames = {patch.get_label(): tuple(np.round(patch.get_center(), 6)) for patch in patches}
     assert frames == {"chosen (ν auto)": (1.0, 1.0), "standard, early-stopped": (1.0, 0.0)}
 
 

@@ -1,6 +1,7 @@
 """The page of every study, drawn from made-up records: each section shows what it should or is left out."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -176,10 +177,12 @@ def test_one_size_makes_no_curve():
 def test_a_curve_says_where_it_is_infinite():
     values = np.array([[1.0, 2.0], [1.0, np.inf], [1.0, 1.5]])
     groups = [("Somewhere", lambda metric: [Series("ν", "nu", (1, 2, 3), values)])]
-    (gallery,) = curves_section("Curves", "", groups, "x", ("nll",)).blocks[1:]
+    section: Any = curves_section("Curves", "", groups, "x", ("nll",))
+    (gallery,) = section.blocks[1:]
     assert gallery.pictures[0].caption == "NLL; ν: not drawn where a seed's is infinite"
     groups = [("Somewhere", lambda metric: [Series("ν", "nu", (1, 2, 3), values[::2].repeat(2, axis=0)[:3])])]
-    (gallery,) = curves_section("Curves", "", groups, "x", ("nll",)).blocks[1:]
+    section = curves_section("Curves", "", groups, "x", ("nll",))
+    (gallery,) = section.blocks[1:]
     assert gallery.pictures[0].caption == "NLL"
 
 
@@ -199,7 +202,9 @@ def test_a_map_of_betas_takes_the_seeds_that_all_of_them_have():
 
 def test_a_map_colours_only_what_the_seeds_settle():
     ax = number_map(np.array([[0.2, -0.1]]), "ab", "c", digits=1, diverging=True, coloured=np.array([[True, False]]))
-    assert ax.collections[0].get_array().ravel().tolist() == [0.2, 0.0]
+    colours = ax.collections[0].get_array()
+    assert colours is not None
+    assert colours.ravel().tolist() == [0.2, 0.0]
     assert [text.get_text() for text in ax.texts] == ["0.2", "−0.1"]
 
 

@@ -1,6 +1,7 @@
 """Which candidate a row takes, and what a claim comes to."""
 
 import math
+from collections.abc import Mapping
 
 import pytest
 
@@ -14,7 +15,7 @@ from nu_ensembles.studies.selection import choose
 MAKER = {"nu_ensembles": "1", "jax": "1", "backend": "cpu", "device": "cpu", "code": "1"}
 
 
-def record(scores: dict[int, dict[str, float]], status: str = "done") -> Record:
+def record(scores: Mapping[int, Mapping[str, float | None]], status: str = "done") -> Record:
     cell = Cell("digits", 100, "mlp", "nu", 0, tuple(scores))
     return Record(cell, status, MAKER, {"epochs": {str(e): {"validation": v} for e, v in scores.items()}})
 

@@ -1,6 +1,7 @@
 """Cells that train side by side are the ensembles that `nu.fit` trains alone; one that fails stops no other."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def model():
     return nu.models.mlp(3, hidden=(4,))
 
 
-def arrivals(parts, model, *cells, at_once=2):
+def arrivals(parts, model, *cells, at_once=2) -> list[Any]:
     group = Group(cells, model, parts, parts.x, cells_at_once=at_once)
     return [each for chunk in group.chunks() for each in group.train(chunk, lambda steps: None)]
 

@@ -28,9 +28,10 @@ _PIXELS_A_TASK = 1000 * 32 * 32
 class CorruptedSet(NamedTuple):
     """All images under one corruption.
 
-    name: the corruption.
-    severity: 1 … 5.
-    images: uint8 `[N, H, W, C]`, in the order of the originals.
+    Attributes:
+      name: the corruption.
+      severity: 1 … 5.
+      images: uint8 `[N, H, W, C]`, in the order of the originals.
     """
 
     name: str

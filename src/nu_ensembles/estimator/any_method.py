@@ -37,32 +37,35 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
       method: "standard", "nu", …; see `nu.methods.METHODS`. A method itself will do, too: `nu.methods.Swag(last=0.3)`.
       n_members: how many networks (K).
       model: a built-in network's name or a `nu.Model`.
-      method_options, model_options: what the method and the built-in network take beside that, as dicts.
+      method_options: what a method given by its name takes, as a dict.
+      model_options: what a built-in network takes, as a dict.
       early_stopping: choose the number of steps by out-of-fold NLL instead of training for `max_iter` passes. For a
         method of several trainings (`nu.methods.Procedure`) the whole of it is tried at five lengths, fold by fold.
       max_iter: passes over the labelled rows, or the most that early stopping may choose.
-      batch_size, unlabeled_batch_size: rows a member sees in a step.
-      learning_rate, weight_decay: of AdamW, constant.
+      batch_size: labelled rows a member sees in a step.
+      unlabeled_batch_size: unlabelled rows beside them; None for the same number.
+      learning_rate: of AdamW, constant.
+      weight_decay: of AdamW, decoupled from the gradient.
       standardize: scale features to mean 0 and variance 1 over labelled and unlabelled rows; "auto" does so for
         tables (two axes, not bytes). Bytes are taken for pixels and divided by 255.
       augment: "flip_crop" or a callable, for labelled images.
-      cv: folds for early stopping: a number, a scikit-learn splitter or an iterable of splits. A validation set given
-        to `fit` replaces them.
+      cv: folds for early stopping: a number, a scikit-learn splitter or an iterable of splits.
       class_weight: None, "balanced" or a dict.
       temperature: scale the predicted probabilities by the out-of-fold temperature.
       unlabeled_label: rows of X whose label equals it are the unlabelled ones; None (default) means there are none.
-      plan: how members run, see `nu_ensembles.engine.plans`.
+      plan: how members run: "vectorised", "sequential", "sharded", or "auto" for the fastest here.
       deterministic: train to the same bits on a GPU, too, where it takes longer; a CPU does so anyway.
       random_state: seed.
-      run_folder: where the fit keeps the finished search and, every `checkpoint_seconds`, a checkpoint. With
-        `resume=True` a killed fit with the same data, arguments and seed goes on from there, to the same bits on a CPU
-        or if `deterministic`.
+      run_folder: where the fit keeps the finished search and its checkpoints.
+      resume: go on from what `run_folder` holds of a killed fit with the same data, arguments and seed.
+      checkpoint_seconds: how long at most between two checkpoints.
       verbose: 1 shows progress on a terminal.
 
     Attributes:
       ensemble_: the trained `nu.Ensemble`.
       classes_: `[C]`, in the order of the probabilities.
-      n_steps_, n_iter_: how long it trained, in steps and in passes.
+      n_steps_: how long it trained, in optimiser steps.
+      n_iter_: the same in passes over the labelled rows.
       verdict_: what was chosen and what it gains, in one sentence.
       cv_results_: the evidence, columns of a table; None if nothing was chosen.
       search_: all that was tried; None if nothing was chosen.
@@ -204,22 +207,40 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities `[n, C]`: the mean over members."""
+        """Class probabilities `[n, C]`: the mean over members.
+
+        Args:
+          X: `[n, …]`, rows with the columns of those given to `fit`; so in all that follows.
+        """
         rows = self._rows(X)
         return self.ensemble_.predict_proba(rows)
 
     def predict_members(self, X: Any) -> np.ndarray:
-        """Each member's class probabilities `[K, n, C]`."""
+        """Each member's class probabilities `[K, n, C]`.
+
+        Args:
+          X: `[n, …]`.
+        """
         rows = self._rows(X)
         return self.ensemble_.predict_members(rows)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of each row."""
+        """The most probable class of each row, `[n]`.
+
+        Args:
+          X: `[n, …]`.
+        """
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on the labelled rows; those marked by `unlabeled_label` are left out."""
+        """Accuracy on the labelled rows; those marked by `unlabeled_label` are left out.
+
+        Args:
+          X: `[n, …]`.
+          y: `[n]`, the true labels.
+          sample_weight: `[n]`, or None for ones.
+        """
         if self.unlabeled_label is not None:
             labelled = np.flatnonzero(np.asarray(y) != self.unlabeled_label)
             X, y = _safe_indexing(X, labelled), np.asarray(y)[labelled]
@@ -227,7 +248,11 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         return super().score(X, y, sample_weight)
 
     def save(self, folder: str | Path) -> None:
-        """Writes the trained ensemble into a new folder; `nu.Ensemble.load` reads it."""
+        """Writes the trained ensemble into a new folder; `nu.Ensemble.load` reads it.
+
+        Args:
+          folder: its path; refused if it exists.
+        """
         check_is_fitted(self)
         self.ensemble_.save(folder)
 

@@ -31,8 +31,29 @@ class NuEnsembleClassifier(EnsembleClassifier):
       labels: how unlabelled points get their labels, see `nu.methods.Nu`.
       betas: what "auto" tries; the grid goes on by itself when its best value sits on the edge.
       tolerance: see above; larger is more cautious.
+      model_options: what a built-in network takes, as a dict.
+      early_stopping: with a number for beta, choose the number of steps by out-of-fold NLL; "auto" always does.
+      max_iter: passes over the labelled rows, or the most that may be chosen.
+      batch_size: labelled rows a member sees in a step.
+      unlabeled_batch_size: unlabelled rows beside them; None for the same number.
+      learning_rate: of AdamW, constant.
+      weight_decay: of AdamW, decoupled from the gradient.
+      standardize: scale features to mean 0 and variance 1 over labelled and unlabelled rows; "auto" does so for tables.
+      augment: "flip_crop" or a callable, for labelled images.
+      cv: folds for what is chosen: a number, a scikit-learn splitter or an iterable of splits.
+      class_weight: None, "balanced" or a dict.
+      temperature: scale the predicted probabilities by the out-of-fold temperature.
+      unlabeled_label: rows of X whose label equals it are the unlabelled ones; None means there are none.
+      plan: how members run: "vectorised", "sequential", "sharded", or "auto" for the fastest here.
+      deterministic: train to the same bits on a GPU, too, where it takes longer; a CPU does so anyway.
+      random_state: seed.
+      run_folder: where the fit keeps the finished search and its checkpoints.
+      resume: go on from what `run_folder` holds of a killed fit with the same data, arguments and seed.
+      checkpoint_seconds: how long at most between two checkpoints.
+      verbose: 1 shows progress on a terminal.
 
-    All other arguments and attributes are those of `EnsembleClassifier`; `beta_` is the beta that was used.
+    Attributes:
+      beta_: the beta that was used; all others are those of `EnsembleClassifier`.
     """
 
     def __init__(

@@ -46,9 +46,10 @@ class HyperDeep(Procedure):
 
     Attributes:
       pool_size: networks to choose from; None for three times the number of members.
-      learning_rates, weight_decays, dropouts: what the pool tries, in all combinations, shuffled and gone through as
-        often as it takes. None tries 1/3, 1 and 3 times the user's rate, 1, 100 and 10,000 times the user's decay,
-        and dropout 0, 0.1 and 0.3 if it is an option of the network.
+      learning_rates: what the pool tries, in all combinations with the next two, shuffled and gone through as often
+        as it takes. None tries 1/3, 1 and 3 times the user's rate.
+      weight_decays: None tries 1, 100 and 10,000 times the user's decay.
+      dropouts: None tries 0, 0.1 and 0.3 if dropout is an option of the network.
       holdout: share of the labelled rows that validate, if the user gives no validation rows.
       stratify: the published second round: K initialisations of every setting that was picked, and another pick.
         Costs up to K more standard ensembles.
@@ -140,7 +141,13 @@ class HyperDeep(Procedure):
         return Members(members, notes=notes)
 
     def pool(self, trainer: Trainer, pool_size: int, rng: np.random.Generator) -> list[PoolSetting]:
-        """The settings of the pool: every combination once, in random order, before any comes twice."""
+        """The settings of the pool: every combination once, in random order, before any comes twice.
+
+        Args:
+          trainer: which knows the user's own rate, decay and dropout.
+          pool_size: how many settings.
+          rng: what shuffles them.
+        """
         rates = self.learning_rates or tuple(factor * trainer.learning_rate for factor in RATE_FACTORS)
         decays = self.weight_decays or tuple(factor * trainer.weight_decay for factor in DECAY_FACTORS)
         dropouts = self.dropouts or ((None,) if trainer.dropout is None else USUAL_DROPOUTS)

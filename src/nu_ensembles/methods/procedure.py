@@ -13,7 +13,7 @@ from nu_ensembles.methods.trainer import Members, Trainer
 
 
 class Procedure(Carried):
-    """A way to train that is more than one loss; subclasses are frozen dataclasses."""
+    """A way to train that is more than one loss; subclasses are frozen dataclasses with a `carry_out`."""
 
     name: ClassVar[str]
     shape: ClassVar[str] = "procedure"
@@ -22,6 +22,7 @@ class Procedure(Carried):
 
     @property
     def uses_unlabeled(self) -> bool:
+        """Whether it takes unlabelled rows."""
         return self.base.uses_unlabeled
 
     @property
@@ -33,7 +34,11 @@ class Procedure(Carried):
         return self
 
     def carry_out(self, trainer: Trainer) -> Members:
-        """Trains whatever it takes and returns the members."""
+        """Trains whatever it takes and returns the members.
+
+        Args:
+          trainer: the user's rows, and what trains networks on them.
+        """
         raise NotImplementedError
 
 

@@ -26,14 +26,17 @@ Shape = Literal["independent", "joint", "sequential"]
 class Batch(NamedTuple):
     """What one member sees in one step. Under a joint method every array has a leading axis of members.
 
-    x: `[B, …]`, labelled inputs; y: int `[B]`; weight: `[B]`, mean one over the training set.
-    x_unlabeled: `[B', …]`, or None where the method takes no unlabelled data.
-    y_unlabeled: int `[B']`, the labels that `unlabeled_targets` gave to this member, or None.
-    previous: `[K, B', C]`, probabilities of the earlier members on `x_unlabeled` (sequential methods), of which
-      the first `n_previous` are filled in.
-    key: the step's own PRNG key, for methods that draw (mixup); under a joint method one key per member.
-    auxiliary: the method's own trainable parameters (see `Method.auxiliary`), empty where it has none.
-    step: int32, how many steps were done before this one, for schedules; under a joint method one per member.
+    Attributes:
+      x: `[B, …]`, labelled inputs.
+      y: int `[B]`.
+      weight: `[B]`, mean one over the training set.
+      x_unlabeled: `[B', …]`, or None where the method takes no unlabelled data.
+      y_unlabeled: int `[B']`, the labels that `unlabeled_targets` gave to this member, or None.
+      previous: `[K, B', C]`, probabilities of the earlier members on `x_unlabeled` (sequential methods).
+      n_previous: how many of these are filled in, from the first on.
+      key: the step's own PRNG key, for methods that draw (mixup); under a joint method one key per member.
+      auxiliary: the method's own trainable parameters (see `Method.auxiliary`), empty where it has none.
+      step: int32, how many steps were done before this one, for schedules; under a joint method one per member.
     """
 
     x: Array
@@ -76,27 +79,37 @@ class FeatureForward(Forward, Protocol):
 
 
 class Method(Protocol):
-    """A way to train an ensemble that is one loss. `BaseMethod` has what most of them have in common."""
+    """A way to train an ensemble that is one loss. `BaseMethod` has what most of them have in common.
+
+    Attributes:
+      name: by which `EnsembleClassifier` and the command line know it.
+      shape: "independent": members never meet. "joint": one loss over all members, whose logits come as `[K, B, C]`.
+        "sequential": member after member, each seeing the predictions of the earlier ones on the unlabelled data.
+      uses_unlabeled: whether the loss takes unlabelled data. Ask the instance: in some methods an option decides.
+      uses_features: whether the loss looks at what enters the networks' last layer; its `forward` is then a
+        `FeatureForward`.
+      is_one_training: whether one training is all there is to it, so that a longer one passes through every shorter
+        one.
+      is_independent: whether `shape` says so.
+      is_joint: whether `shape` says so.
+      is_sequential: whether `shape` says so.
+      has_parameters: whether it trains parameters of its own, see `auxiliary`.
+    """
 
     name: ClassVar[str]
-    # independent: members never meet. joint: one loss over all members, whose logits come as [K, B, C].
-    # sequential: member after member, each seeing the predictions of the earlier ones on the unlabelled data.
     shape: ClassVar[Shape]
-    # Whether the loss takes unlabelled data. Ask the instance: in some methods an option decides.
     uses_unlabeled: ClassVar[bool]
-    # Whether the loss looks at what enters the networks' last layer; its `forward` is then a `FeatureForward`.
     uses_features: ClassVar[bool]
-    # Whether one training is all there is to it, so that a longer one passes through every shorter one.
     is_one_training: ClassVar[bool]
-
     is_independent: ClassVar[bool]
     is_joint: ClassVar[bool]
     is_sequential: ClassVar[bool]
-    # Whether it trains parameters of its own, see `auxiliary`.
     has_parameters: ClassVar[bool]
 
     @property
-    def base(self) -> Method: ...
+    def base(self) -> Method:
+        """What each network minimises; a method that is one loss is its own base."""
+        ...
 
     def effective(self) -> Method:
         """The method whose program these hyper-parameters amount to: Nu(beta=0) is Standard()."""
@@ -107,28 +120,51 @@ class Method(Protocol):
         ...
 
     def network(self, given: Model, row_shape: tuple[int, ...]) -> Model:
-        """The network that is trained when the user gave this one; refuses one that will not do."""
+        """The network that is trained when the user gave this one; refuses one that will not do.
+
+        Args:
+          given: the user's network.
+          row_shape: the shape of one input row.
+        """
         ...
 
     def check(self, rows: TrainingRows, validated: bool, own_optimizer: bool) -> None:
         """Refuses data and options that it cannot work with, before anything is trained or written.
 
         Args:
+          rows: what the user gave to train on.
           validated: whether the user gives validation rows.
           own_optimizer: whether the user's optimiser has its own learning rate and weight decay.
         """
         ...
 
     def unlabeled_targets(self, key: Array, n_points: int, n_classes: int, n_members: int) -> Array | None:
-        """Labels for the unlabelled points, int32 `[n_members, n_points]`, drawn once; None if there are none."""
+        """Labels for the unlabelled points, int32 `[n_members, n_points]`, drawn once; None if there are none.
+
+        Args:
+          key: what they are drawn from.
+          n_points: how many unlabelled points (m).
+          n_classes: how many classes (c).
+          n_members: how many members (K).
+        """
         ...
 
     def loss(self, forward: Forward, batch: Batch) -> Array:
-        """What the member minimises (a joint method: what all minimise together); a scalar."""
+        """What the member minimises (a joint method: what all minimise together); a scalar.
+
+        Args:
+          forward: the member's network in training mode: `forward(x, u)` gives the logits of x and of u.
+          batch: what the member sees in this step.
+        """
         ...
 
     def training_loss(self, forward: Forward, batch: Batch) -> Array:
-        """The same number in the form that trains fastest."""
+        """The same number in the form that trains fastest.
+
+        Args:
+          forward: as in `loss`.
+          batch: as in `loss`.
+        """
         ...
 
     def auxiliary(self, key: Array, n_features: int, n_classes: int) -> Any:
@@ -138,7 +174,9 @@ class Method(Protocol):
         should ascend, or not feel a term, the loss says so with `stop_gradient`. An empty tree where there are none.
 
         Args:
-          n_features: of the network's last layer; 0 unless the method `uses_features`.
+          key: what they are drawn from.
+          n_features: what the network's last layer takes in; 0 unless the method `uses_features`.
+          n_classes: how many classes (c).
         """
         ...
 
@@ -147,7 +185,11 @@ class Method(Protocol):
         ...
 
     def carry_out(self, trainer: Trainer) -> Members:
-        """Trains the members."""
+        """Trains the members.
+
+        Args:
+          trainer: the user's rows, and what trains networks on them.
+        """
         ...
 
 
@@ -222,7 +264,11 @@ M = TypeVar("M", bound=type)
 
 @dataclass_transform(frozen_default=True)
 def method(*traced: str) -> Callable[[M], M]:
-    """Makes a class a frozen dataclass and a JAX pytree whose `traced` fields are its leaves."""
+    """Makes a class a frozen dataclass and a JAX pytree.
+
+    Args:
+      *traced: names of the fields that are its leaves: numbers whose new values compile nothing.
+    """
 
     def register(cls: M) -> M:
         cls = dataclasses.dataclass(frozen=True)(cls)
@@ -233,7 +279,11 @@ def method(*traced: str) -> Callable[[M], M]:
 
 
 def hyper_parameters(chosen: Any) -> dict[str, Any]:
-    """The hyper-parameters of a method (or procedure) as JSON knows them: tuples are lists."""
+    """The hyper-parameters of a method (or procedure) as JSON knows them: tuples are lists.
+
+    Args:
+      chosen: the method.
+    """
     values = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 

@@ -29,7 +29,12 @@ METHODS: dict[str, type] = {cls.name: cls for cls in (*_LOSSES, *_PROCEDURES)}
 
 
 def build(name: str, **options: Any) -> AnyMethod:
-    """A method by its name: `build("nu", beta=0.01)`."""
+    """A method by its name: `build("nu", beta=0.01)`.
+
+    Args:
+      name: one of `METHODS`.
+      **options: hyper-parameters of the method; the others keep their defaults.
+    """
     if name not in METHODS:
         raise unknown_name("method", name, METHODS)
     known = inspect.signature(METHODS[name]).parameters
@@ -45,6 +50,10 @@ def method_for(method: AnyMethod | str, n_unlabeled: int) -> AnyMethod:
 
     Without any, a nu-ensemble becomes the standard ensemble that it is at beta = 0, with a warning, and so does what
     only adds nu to something else. Every other method that takes unlabelled rows is refused: it would be another one.
+
+    Args:
+      method: a method, or its name.
+      n_unlabeled: how many unlabelled rows there are.
     """
     if isinstance(method, str):
         method = build(method)

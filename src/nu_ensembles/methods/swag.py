@@ -72,7 +72,11 @@ class Swag(Procedure):
         return Members(trained.with_parameters(drawn), notes={"snapshots_at": list(snapshots.at)})
 
     def snapshots(self, n_steps: int) -> Snapshots:
-        """When to take snapshots: evenly over the last part, the last one at its end."""
+        """When to take snapshots: evenly over the last part, the last one at its end.
+
+        Args:
+          n_steps: of the whole training.
+        """
         # Two of them should fit, since one weight vector has no spread.
         start = max(0, min(round((1 - self.last) * n_steps), n_steps - 2))
         # Rounded up: the start itself is no step of the last part.

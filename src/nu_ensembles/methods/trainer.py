@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 
 
 class TrainingRows(NamedTuple):
-    """What a stage trains on: x `[N, …]`, y int32 `[N]`, weight `[N]`; x_unlabeled `[M, …]` or None."""
+    """What a stage trains on.
+
+    Attributes:
+      x: `[N, …]`, labelled rows.
+      y: int32 `[N]`, their class numbers.
+      weight: `[N]`, mean one.
+      x_unlabeled: `[M, …]`, or None.
+    """
 
     x: np.ndarray
     y: np.ndarray
@@ -31,15 +38,23 @@ class TrainingRows(NamedTuple):
     x_unlabeled: np.ndarray | None = None
 
     def labelled(self, rows: np.ndarray) -> TrainingRows:
-        """Only these of the labelled rows; the unlabelled ones stay."""
+        """Only these of the labelled rows; the unlabelled ones stay.
+
+        Args:
+          rows: their numbers, int `[n]`.
+        """
         return self._replace(x=self.x[rows], y=self.y[rows], weight=self.weight[rows])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Networks:
-    """Trained networks in host memory; every leaf of params and model_state has a leading axis of networks.
+    """Trained networks in host memory.
 
-    snapshots: `[S, networks, P]`, the parameters at S steps, for a training that took them; else None.
+    Attributes:
+      model: the network, written for one member.
+      params: what was trained; every leaf has a leading axis of networks.
+      model_state: the networks' other variables, with the same axis.
+      snapshots: `[S, networks, P]`, the parameters at S steps, for a training that took them; else None.
     """
 
     model: Model
@@ -51,20 +66,30 @@ class Networks:
         return jax.tree.leaves(self.params)[0].shape[0]
 
     def select(self, numbers: Sequence[int]) -> Networks:
-        """These networks in this order, which may repeat some."""
+        """These networks in this order, which may repeat some.
+
+        Args:
+          numbers: of the networks, from 0 on.
+        """
         params, model_state = jax.tree.map(lambda leaf: leaf[np.asarray(numbers)], (self.params, self.model_state))
         return Networks(self.model, params, model_state)
 
     def with_parameters(self, rows: np.ndarray) -> Networks:
-        """Networks of the same kind, without mutable state, whose parameters are these rows `[K, P]`."""
+        """Networks of the same kind, without mutable state, that have these parameters.
+
+        Args:
+          rows: `[K, P]`, the parameters of each as one row.
+        """
         return Networks(self.model, parameters_from_rows(rows, self.params), {})
 
 
 class Snapshots(NamedTuple):
     """Copies of the parameters that a training takes on its way.
 
-    at: after how many steps.
-    start, learning_rate: from this step on the training goes on at this rate; None keeps its own.
+    Attributes:
+      at: after how many steps.
+      start: the step from which on the training goes on at another rate.
+      learning_rate: that rate; None keeps the training's own.
     """
 
     at: Sequence[int]
@@ -76,8 +101,10 @@ class Snapshots(NamedTuple):
 class Members:
     """What a method ends with: the members of the ensemble.
 
-    mask_keys: uint32 `[K, 2]` where the K members are dropout masks of a single network; else None.
-    notes: what the manifest should tell of the way there; plain values.
+    Attributes:
+      networks: the members, or the one network behind them.
+      mask_keys: uint32 `[K, 2]` where the K members are dropout masks of a single network; else None.
+      notes: what the manifest should tell of the way there; plain values.
     """
 
     networks: Networks
@@ -88,11 +115,17 @@ class Members:
 class Trainer(Protocol):
     """What a method gets to work with.
 
-    rows: the user's data. validation: labelled rows for choices, scaled as the data are, if the user gave some.
-    members: the numbers of the members that are asked for; n_members: how many.
-    n_steps: how long each network should train.
-    learning_rate, weight_decay: the user's. dropout: the network's rate, None where it is no option of it.
-    key: for a procedure's own draws; the networks' keys come from the seed and their numbers.
+    Attributes:
+      rows: the user's data.
+      validation: labelled rows for choices, scaled as the data are, or None if the user gave none.
+      n_classes: how many classes (c).
+      members: the numbers of the members that are asked for.
+      n_members: how many these are.
+      n_steps: how long each network should train.
+      learning_rate: the user's.
+      weight_decay: the user's.
+      dropout: the network's rate, None where it is no option of it.
+      key: for a procedure's own draws; the networks' keys come from the seed and their numbers.
     """
 
     rows: TrainingRows
@@ -125,12 +158,21 @@ class Trainer(Protocol):
         Args:
           stage: a name that no other training of the method has; its checkpoints go by it. The only training of a
             method has none.
+          method: what each network minimises.
+          numbers: of the networks.
           rows: other rows than all of the user's.
-          learning_rates, weight_decays: one for each network, instead of the user's.
+          learning_rates: one for each network, instead of the user's.
+          weight_decays: one for each network, instead of the user's.
           dropout: another rate than the network's own.
+          snapshots: when to copy the parameters on the way; None for never.
         """
         ...
 
     def predict(self, networks: Networks, x: np.ndarray) -> np.ndarray:
-        """Probabilities `[len(networks), N, C]`."""
+        """Probabilities `[len(networks), N, C]`.
+
+        Args:
+          networks: which `train` returned.
+          x: `[N, …]`, scaled as the user's data are.
+        """
         ...

@@ -33,7 +33,8 @@ class Abstention:
 
     Attributes:
       threshold_: smallest accepted confidence, `inf` if nothing is accepted.
-      coverage_, error_: share accepted of the fitted data, and share of errors among these (`nan` if none).
+      coverage_: share accepted of the fitted data.
+      error_: share of errors among these (`nan` if none).
       error_limit_: the upper limit that was compared with the target.
     """
 
@@ -51,7 +52,12 @@ class Abstention:
         self.guarantee = guarantee
 
     def fit(self, probs: ArrayLike, labels: ArrayLike) -> Abstention:
-        """Chooses the threshold on `[N, C]` (or members `[K, N, C]`, averaged) and labels `[N]`."""
+        """Chooses the threshold on data that the model was not trained on.
+
+        Args:
+          probs: `[N, C]`, or members `[K, N, C]`, which are averaged first.
+          labels: `[N]`.
+        """
         predictions = check_predictions(probs, labels)
         descending = np.sort(predictions.confidence)[::-1]
         thresholds = descending[np.ceil(COVERAGES * len(descending)).astype(int) - 1]
@@ -74,13 +80,21 @@ class Abstention:
         return self
 
     def accept(self, probs: ArrayLike) -> NDArray[np.bool_]:
-        """Whether to answer, for each sample of `[N, C]` or `[K, N, C]`: `[N]`."""
+        """Whether to answer, for each sample: `[N]`.
+
+        Args:
+          probs: `[N, C]`, or members `[K, N, C]`, which are averaged first.
+        """
         if not hasattr(self, "threshold_"):
             raise InputError("This Abstention has no threshold yet: call fit on labelled data first.")
         return mean_probability(check_member_probs(probs)).max(axis=1) >= self.threshold_
 
     def predict(self, probs: ArrayLike) -> Ints:
-        """The most probable class of each accepted sample, -1 for the others: `[N]`."""
+        """The most probable class of each accepted sample, -1 for the others: `[N]`.
+
+        Args:
+          probs: `[N, C]`, or members `[K, N, C]`, which are averaged first.
+        """
         most_probable = mean_probability(check_member_probs(probs)).argmax(axis=1)
         return np.where(self.accept(probs), most_probable, -1)
 

@@ -28,7 +28,13 @@ from nu_ensembles.metrics.weighting import (
 
 
 class BrierDecomposition(NamedTuple):
-    """Terms of the Brier score: smaller reliability is better, larger resolution is better."""
+    """Terms of the Brier score.
+
+    Attributes:
+      reliability: how far stated and observed frequencies are apart; smaller is better.
+      resolution: how far observed frequencies differ between predictions; larger is better.
+      uncertainty: of the labels themselves, whatever the predictions.
+    """
 
     reliability: float
     resolution: float

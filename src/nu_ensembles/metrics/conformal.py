@@ -45,7 +45,12 @@ class ConformalSets:
         self.score = score
 
     def fit(self, probs: ArrayLike, labels: ArrayLike) -> ConformalSets:
-        """Finds the limit on `[N, C]` (or members `[K, N, C]`, averaged) that the model was not trained on."""
+        """Finds the limit on data that the model was not trained on.
+
+        Args:
+          probs: `[N, C]`, or members `[K, N, C]`, which are averaged first.
+          labels: `[N]`.
+        """
         predictions = check_predictions(probs, labels)
         scores = label_probability(self._scores(predictions.probs), predictions.labels)
         # The rank counts the new sample among N + 1 exchangeable ones. The tolerance keeps 0.9 · 10 from
@@ -55,7 +60,11 @@ class ConformalSets:
         return self
 
     def transform(self, probs: ArrayLike) -> NDArray[np.bool_]:
-        """Which classes each sample's set contains, for `[N, C]` or `[K, N, C]`: bool `[N, C]`."""
+        """Which classes each sample's set contains: bool `[N, C]`.
+
+        Args:
+          probs: `[N, C]`, or members `[K, N, C]`, which are averaged first.
+        """
         if not hasattr(self, "limit_"):
             raise InputError("These ConformalSets have no limit yet: call fit on labelled data first.")
         mean_probs = mean_probability(check_member_probs(probs))

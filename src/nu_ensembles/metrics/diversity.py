@@ -44,7 +44,12 @@ def mutual_information(member_probs: ArrayLike, *, bias_corrected: bool = False)
 
 
 def pairwise_mutual_information(member_probs: ArrayLike, *, bias_corrected: bool = False) -> Values:
-    """The matrix behind `mutual_information`: `[K, K]` in bits, each member's own entropy on the diagonal."""
+    """The matrix behind `mutual_information`: `[K, K]` in bits, each member's own entropy on the diagonal.
+
+    Args:
+      member_probs: `[K, N, C]`.
+      bias_corrected: use Grassberger's estimate instead of the plug-in one.
+    """
     members = check_member_probs(member_probs)
     predictions, n_classes = member_predictions(members), members.shape[2]
     pairs = joint_predictions(predictions, n_classes)

@@ -20,9 +20,10 @@ from nu_ensembles.metrics.weighting import Values, Weights, class_blocks, divide
 class RiskCoverage(NamedTuple):
     """Points of a risk-coverage curve, from the most confident samples to all of them.
 
-    coverage: share of samples whose confidence is at least `threshold`, `[G]`, ascending.
-    risk: share of errors among these, `[G]`.
-    threshold: the confidence, `[G]`, descending.
+    Attributes:
+      coverage: share of samples whose confidence is at least `threshold`, `[G]`, ascending.
+      risk: share of errors among these, `[G]`.
+      threshold: the confidence, `[G]`, descending.
     """
 
     coverage: Values

@@ -48,7 +48,12 @@ class TemperatureScaling:
         self.prior = float(prior)
 
     def fit(self, probs: ArrayLike, labels: ArrayLike) -> TemperatureScaling:
-        """Finds the temperature that minimises summed NLL + prior·(log T)² on `[N, C]` or `[K, N, C]`."""
+        """Finds the temperature that minimises summed NLL + prior·(log T)².
+
+        Args:
+          probs: `[N, C]`, or members `[K, N, C]`.
+          labels: `[N]`.
+        """
         members = check_member_probs(probs)
         labels = check_labels(labels, *members.shape[1:])
         if self.on == "mean":
@@ -58,7 +63,11 @@ class TemperatureScaling:
         return self
 
     def transform(self, probs: ArrayLike) -> Values:
-        """Scaled probabilities: `[N, C]` for "mean" (members are averaged first), `[K, N, C]` for "members"."""
+        """Scaled probabilities: `[N, C]` for "mean" (members are averaged first), `[K, N, C]` for "members".
+
+        Args:
+          probs: `[N, C]`, or members `[K, N, C]`.
+        """
         if not hasattr(self, "temperature_"):
             raise InputError("This TemperatureScaling has no temperature yet: call fit on validation data first.")
         members = check_member_probs(probs)
@@ -70,7 +79,12 @@ class TemperatureScaling:
         return np.stack([scale_temperature(m, float(t)) for m, t in zip(members, temperatures, strict=True)])
 
     def fit_transform(self, probs: ArrayLike, labels: ArrayLike) -> Values:
-        """`fit`, then `transform` of the same predictions; scores on these are optimistic."""
+        """`fit`, then `transform` of the same predictions; scores on these are optimistic.
+
+        Args:
+          probs: `[N, C]`, or members `[K, N, C]`.
+          labels: `[N]`.
+        """
         return self.fit(probs, labels).transform(probs)
 
 

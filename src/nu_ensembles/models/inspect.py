@@ -17,12 +17,24 @@ from nu_ensembles.models.model import Model
 
 
 def variable_shapes(model: Model, row_shape: tuple[int, ...], dtype: Any = jnp.float32) -> Any:
-    """The shapes of a network's variables, for rows of a shape and dtype."""
+    """The shapes of a network's variables.
+
+    Args:
+      model: the network.
+      row_shape: the shape of one input row.
+      dtype: of its entries.
+    """
     return _variable_shapes(model, tuple(row_shape), jnp.dtype(dtype), _x64())
 
 
 def uses_convolution(model: Model, x_shape: tuple[int, ...], dtype: Any = jnp.float32) -> bool:
-    """Whether the network's prediction convolves anywhere; arguments as in `n_convolutions`."""
+    """Whether the network's prediction convolves anywhere.
+
+    Args:
+      model: the network.
+      x_shape: of a batch, `[B, …]`.
+      dtype: of its entries.
+    """
     return n_convolutions(model, x_shape, dtype) > 0
 
 

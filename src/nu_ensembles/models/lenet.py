@@ -45,6 +45,7 @@ def lenet(n_classes: int, dtype: str = "auto") -> Model:
     """The published LeNet. It has no dropout.
 
     Args:
+      n_classes: length of the logits.
       dtype: of the convolutions; "auto" is bfloat16 on a GPU and float32 elsewhere. The last layer and the logits are
         float32 in any case.
     """

@@ -31,12 +31,13 @@ def from_linen(
     training.
 
     Args:
+      module: an instance, such as `Net(n_classes=10)`.
       features_method: name of a method that takes what `__call__` takes and returns what enters the last
         layer, `[B, F]`.
       both_method: beside `features_method`, name of one that returns `(logits, features)`; ways to train that use
         both then need one backward pass instead of two.
       rng_streams: names under which the module asks for randomness while training.
-      apply_options: further keyword arguments of `__call__`, the same in every call.
+      **apply_options: further keyword arguments of `__call__`, the same in every call.
     """
     if not isinstance(module, nn.Module):
         raise InputError(

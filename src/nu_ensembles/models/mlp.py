@@ -46,7 +46,14 @@ class MLP(nn.Module):
 
 
 def mlp(n_classes: int, hidden: Sequence[int] = (64, 64), dropout: float = 0.0, dtype: str = "float32") -> Model:
-    """A perceptron with the given hidden layers; `hidden=()` is multinomial logistic regression."""
+    """A perceptron, for rows of any shape, which it flattens.
+
+    Args:
+      n_classes: length of the logits.
+      hidden: units of each hidden layer; `()` is multinomial logistic regression.
+      dropout: share of the activations of each hidden layer that is dropped.
+      dtype: of the products; "bfloat16" leaves parameters, sums, the last layer and the logits float32.
+    """
     if not isinstance(hidden, Sequence):
         raise InputError(f"hidden must list the units of each hidden layer, as in (64, 64), not {hidden!r}.")
     options = {
@@ -58,5 +65,9 @@ def mlp(n_classes: int, hidden: Sequence[int] = (64, 64), dropout: float = 0.0, 
 
 
 def mlp_large(n_classes: int) -> Model:
-    """The published perceptron, 784-500-300."""
+    """The published perceptron, 784-500-300.
+
+    Args:
+      n_classes: length of the logits.
+    """
     return built_in("mlp_large", MLP, n_classes, {}, {"hidden": PUBLISHED_HIDDEN})

@@ -89,6 +89,13 @@ def _made(again: Callable[[], Model]) -> Model:
 def logits_and_features(model: Model, variables: Any, x: Array, *, key: Array | None, train: bool) -> tuple[Any, Array]:
     """What `model.apply` returns, and what enters the last layer, `[B, F]`.
 
+    Args:
+      model: the network.
+      variables: what its `init` drew.
+      x: `[B, …]`.
+      key: what dropout and the like draw from, or None.
+      train: whether it is in training mode.
+
     Raises:
       InputError: the model does not say what enters its last layer.
     """
@@ -111,6 +118,9 @@ def split_variables(variables: Any) -> tuple[Any, Mapping[str, Any]]:
     The trained part of a dict with the key `"params"` stays under that key, `{"params": …}`: so
     `join_variables` can tell it from variables that have no collections at all.
 
+    Args:
+      variables: what `Model.init` draws.
+
     Returns:
       `(params, state)`; state is `{}` when there is none.
     """
@@ -121,5 +131,10 @@ def split_variables(variables: Any) -> tuple[Any, Mapping[str, Any]]:
 
 
 def join_variables(params: Any, state: Mapping[str, Any]) -> Any:
-    """The inverse of `split_variables`: what `Model.apply` takes."""
+    """The inverse of `split_variables`: what `Model.apply` takes.
+
+    Args:
+      params: what is trained.
+      state: what a forward pass in training mode updates; may be empty.
+    """
     return {**params, **state} if state else params

@@ -32,7 +32,8 @@ def build(name: str, n_classes: int, **options: Any) -> Model:
 
     Args:
       name: "mlp", "mlp_large", "lenet", "wide_resnet", or "wrn-DEPTH-WIDTH" such as "wrn-22-4".
-      options: of the builder of that name. Equal calls return the same object.
+      n_classes: length of the logits.
+      **options: of the builder of that name. Equal calls return the same object.
     """
     key = str(name).lower().replace("-", "_")
     if match := _WRN.fullmatch(key):
@@ -54,6 +55,7 @@ def network_for(model: str | Model, n_classes: int, row_shape: tuple[int, ...], 
 
     Args:
       model: a name, or a network.
+      n_classes: how many logits it should give.
       row_shape: of a row, without the batch.
       options: of the built-in network of that name.
     """
@@ -81,6 +83,10 @@ def network_for(model: str | Model, n_classes: int, row_shape: tuple[int, ...], 
 
 
 def from_spec(spec: ModelSpec | Mapping[str, Any]) -> Model:
-    """The network that a spec, or its dict read back from JSON, describes."""
+    """The network that a spec describes.
+
+    Args:
+      spec: a `ModelSpec`, or its dict read back from JSON.
+    """
     fields = spec.to_dict() if isinstance(spec, ModelSpec) else spec
     return build(fields["name"], fields["n_classes"], **fields["options"])

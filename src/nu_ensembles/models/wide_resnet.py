@@ -217,6 +217,9 @@ def wide_resnet(
     """A Fixup wide ResNet, WRN-`depth`-`widen`.
 
     Args:
+      n_classes: length of the logits.
+      depth: of the network: 10, 16, 22, 28, …
+      widen: times 16, 32 and 64 channels in the three stages.
       dropout: the share of activations dropped between the two convolutions of a block, rounded to 1/256 where that
         changes it by at most a hundredth (0.3 is 0.3008), and else to 1/65536.
       shared_dropout: one dropout mask per layer for the whole batch, as the published training did, instead

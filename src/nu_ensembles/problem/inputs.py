@@ -17,6 +17,9 @@ class Unlabeled:
 
     `GridSearchCV` slices every fit argument that has as many rows as X; unlabelled rows must never be sliced with
     the labelled ones. Pass `X_unlabeled=nu.Unlabeled(U)` there.
+
+    Attributes:
+      rows: `[m, …]`, the unlabelled rows.
     """
 
     rows: Any

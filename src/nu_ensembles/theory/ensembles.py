@@ -22,9 +22,14 @@ VARIANCE_RANGE = 0.125
 class EnsemblesBound:
     """Terms of Appendix B in nats; `total` is their sum and holds with probability 1 - `failure`.
 
-    training_nll, complexity: means over the r ensembles.
-    variance: -(1 - gamma/2) times Proposition 1's value, or times the mean V-hat.
-    nll_deviation, complexity_deviation, variance_deviation: Hoeffding's price for r being finite.
+    Attributes:
+      training_nll: mean over the r ensembles.
+      nll_deviation: Hoeffding's price for r being finite.
+      variance: -(1 - gamma/2) times Proposition 1's value, or times the mean V-hat.
+      variance_deviation: as `nll_deviation`; 0 for Proposition 1's value.
+      complexity: mean over the r ensembles.
+      complexity_deviation: as `nll_deviation`.
+      failure: probability with which any part of the bound fails.
     """
 
     training_nll: float
@@ -68,8 +73,9 @@ def bound_over_ensembles(
         upper end; the width suffices, and is far smaller, because ln A is the same for all.
       expected_variance: Proposition 1's (K-1)/(2cK), justified if every member fits its random labels
         perfectly. None takes the measured V-hat instead and pays a Hoeffding term for it.
-      nll_failure, complexity_failure, variance_failure: probabilities with which each Hoeffding term may
-        fail.
+      nll_failure: probability with which the NLL's Hoeffding term may fail.
+      complexity_failure: probability with which the complexity's may fail.
+      variance_failure: probability with which the variance's may fail, where there is one.
     """
     if len(bounds) == 0:
         raise InputError("No bounds were given: evaluate Theorem 1 for at least one ensemble.")

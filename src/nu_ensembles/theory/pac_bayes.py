@@ -32,15 +32,17 @@ LARGEST_GAMMA_VARIANCE = 1.999
 class Bound:
     """Terms of the bound in nats; `total` is their sum.
 
-    training_nll: mean over members of the NLL on the labelled set Z.
-    variance: -(1 - gamma/2) V-hat, what diversity on the unlabelled set U takes off; 0 if it is not used.
-    norm: squared weight norms' share of the complexity.
-    precision: ln A's share, what it costs to name a network in finite precision.
-    confidence: the logarithms of delta, of the grid and of sqrt(m), less ln K for the choice of a member.
-    moment: psi's share, for the unbounded NLL.
-    gamma, gamma_variance: trade-off of the NLL's and of the variance's part.
-    delta: allowed probability of failure.
-    version: "corrected" or "as_printed".
+    Attributes:
+      training_nll: mean over members of the NLL on the labelled set Z.
+      variance: -(1 - gamma/2) V-hat, what diversity on the unlabelled set U takes off; 0 if it is not used.
+      norm: squared weight norms' share of the complexity.
+      precision: ln A's share, what it costs to name a network in finite precision.
+      confidence: the logarithms of delta, of the grid and of sqrt(m), less ln K for the choice of a member.
+      moment: psi's share, for the unbounded NLL.
+      gamma: trade-off of the NLL's part.
+      gamma_variance: trade-off of the variance's part.
+      delta: allowed probability of failure.
+      version: "corrected" or "as_printed".
     """
 
     training_nll: float
@@ -56,7 +58,7 @@ class Bound:
 
     @property
     def complexity(self) -> float:
-        """The mean of h over members: all that is not training loss or variance."""
+        """The mean of h over members, which is all but training loss and variance."""
         return self.norm + self.precision + self.confidence + self.moment
 
     @property
@@ -65,7 +67,11 @@ class Bound:
         return self.training_nll + self.variance + self.complexity
 
     def vacuous(self, n_classes: int) -> bool:
-        """Whether the bound promises no more than guessing uniformly, whose NLL is ln c."""
+        """Whether the bound promises no more than guessing uniformly, whose NLL is ln c.
+
+        Args:
+          n_classes: how many classes (c).
+        """
         return self.total >= float(np.log(n_classes))
 
 

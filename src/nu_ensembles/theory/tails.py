@@ -17,6 +17,9 @@ class BoundedLoss:
 
     Not true of a softmax, whose NLL is unbounded; true after mixing with the uniform distribution:
     (1-e) p + e/c has an NLL of at most ln(c/e). Hoeffding's lemma: psi ≤ gamma² n width² / 8.
+
+    Attributes:
+      width: of the interval, in nats.
     """
 
     width: float
@@ -25,7 +28,12 @@ class BoundedLoss:
         _check_positive("width", self.width)
 
     def psi(self, gamma: float, n_labeled: int) -> float:
-        """Upper bound of the moment term."""
+        """Upper bound of the moment term.
+
+        Args:
+          gamma: trade-off of the NLL's part.
+          n_labeled: n, size of Z.
+        """
         return gamma**2 * n_labeled * self.width**2 / 8.0
 
 
@@ -34,6 +42,9 @@ class SubGaussianLoss:
     """The NLL is sub-Gaussian of this scale under the prior and the data.
 
     E exp(t (L - loss)) ≤ exp(t² scale² / 2) for all t, so psi ≤ gamma² n scale² / 2.
+
+    Attributes:
+      scale: in nats.
     """
 
     scale: float
@@ -42,7 +53,12 @@ class SubGaussianLoss:
         _check_positive("scale", self.scale)
 
     def psi(self, gamma: float, n_labeled: int) -> float:
-        """Upper bound of the moment term."""
+        """Upper bound of the moment term.
+
+        Args:
+          gamma: trade-off of the NLL's part.
+          n_labeled: n, size of Z.
+        """
         return gamma**2 * n_labeled * self.scale**2 / 2.0
 
 

@@ -17,7 +17,12 @@ LABELS = ("without_replacement", "with_replacement", "shared", "uniform")
 
 
 def empirical_variance(member_probs: ArrayLike, labels: ArrayLike) -> float:
-    """V-hat = 1/(2N) sum_n 1/K sum_k (p_k(y_n) - mean_j p_j(y_n))² [eq. 2]: `[K, N, C]`, true labels `[N]`."""
+    """V-hat = 1/(2N) sum_n 1/K sum_k (p_k(y_n) - mean_j p_j(y_n))² [eq. 2].
+
+    Args:
+      member_probs: `[K, N, C]`.
+      labels: `[N]`, the true ones.
+    """
     return variance(member_probs, labels)
 
 
@@ -30,6 +35,11 @@ def expected_variance(n_members: int, n_classes: int, labels: str = "without_rep
       M = q + Bernoulli(r/c), so ½ [1/c - (q² + (2q+1) r/c) / K²].
     - "with_replacement": M is binomial, ½ (1/c)(1 - 1/c)(K-1)/K, which is smaller.
     - "shared" (all members get the same label) and "uniform" (a soft target): 0.
+
+    Args:
+      n_members: how many members (K).
+      n_classes: how many classes (c).
+      labels: how they are drawn: one of these four.
     """
     _check_counts(n_members, n_classes)
     K, c = int(n_members), int(n_classes)
@@ -51,7 +61,15 @@ def simulated_variance(
     seed: int = 0,
     labels: str = "without_replacement",
 ) -> float:
-    """V-hat of members that fit simulated random labels perfectly on `n_points` points with random true labels."""
+    """V-hat of members that fit simulated random labels perfectly on points with random true labels.
+
+    Args:
+      n_members: how many members (K).
+      n_classes: how many classes (c).
+      n_points: how many points.
+      seed: of the true labels and the random ones.
+      labels: how these are drawn, as for `expected_variance`.
+    """
     _check_counts(n_members, n_classes)
     if n_points < 1:
         raise InputError(f"n_points is {n_points}: give at least 1.")

@@ -69,18 +69,30 @@ def fit(
       y: `[N]`, labels of any type.
       x_unlabeled: `[M, …]`, or None.
       method: a method of `nu.methods`, or its name; `Nu(beta=0.01)` by default, `Standard()` without unlabelled data.
-      n_members: K.
+      n_members: how many members (K).
       epochs: passes over the labelled rows, 100 by default, of whole batches: 70 rows in batches of 32 are two steps.
-        Or give `steps`, the number of optimiser steps.
       seed: a whole number or a `jax.random` key. Member k depends on the seed and k alone, not on K.
+      steps: the number of optimiser steps, instead of `epochs`.
+      sample_weight: `[N]`, what each labelled row counts; None for ones. Rows of weight 0 are left out.
       classes: all classes, if y does not hold each of them.
       standardize: scale every feature to mean 0 and variance 1 over labelled and unlabelled rows.
+      batch_size: labelled rows a member sees in a step.
+      unlabeled_batch_size: unlabelled rows beside them; None for the same number.
+      learning_rate: of AdamW, constant.
+      weight_decay: of AdamW, decoupled from the gradient; the paper's γ.
       augment: "flip_crop", or any hashable `(key, images) -> images`; for labelled images, as published.
+      augment_unlabeled: augment unlabelled images, too.
+      optimizer: an optax optimiser instead of AdamW, with its own rate and decay.
+      dtype: of the parameters: "float32", or "float64" under jax's x64 mode.
+      plan: how members run: "vectorised", "sequential", "sharded", or "auto" for the fastest here.
       deterministic: train to the same bits on a GPU, too, where it takes longer; a CPU does so anyway.
-      validation: `(x, y)` to score every `evaluate_every` epochs; the scores stand in `ensemble.history`. A method
-        of several trainings is scored at its end, and makes its own choices (as "hyper_deep" does) on these rows.
-      run_folder: where checkpoints, scores and the model are written as the run goes. With `resume=True` a killed run
-        goes on from its last checkpoint, to the same bits on a CPU or with `deterministic=True`.
+      validation: `(x, y)` to score now and then; the scores stand in `ensemble.history`. A method of several trainings
+        is scored at its end, and makes its own choices (as "hyper_deep" does) on these rows.
+      evaluate_every: epochs between two scores on the validation rows.
+      run_folder: where checkpoints, scores and the model are written as the run goes.
+      resume: go on from the last checkpoint in `run_folder` of a killed run with the same arguments, to the same bits
+        on a CPU or with `deterministic=True`.
+      checkpoint_seconds: how long at most between two checkpoints.
       add_to: an ensemble trained with the same arguments; only the members that it lacks are trained.
       verbose: 0 is silent; otherwise a progress bar on a terminal.
 

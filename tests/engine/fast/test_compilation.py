@@ -7,6 +7,7 @@ import logging
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -179,8 +180,9 @@ def test_a_gpu_times_fewer_kernels_of_a_deep_network(
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
     monkeypatch.setattr(compilation, "knows_options", lambda *names: known)
     program = Program(nu.models.build(network, 2), deterministic=deterministic)
-    data = TrainingData(*(jax.ShapeDtypeStruct(shape, np.float32) for shape in [(4, 8, 8, 3), (4,), (4,)]))
-    steps, static = run.Run(program, None, data)._loop
+    shapes: Any = [jax.ShapeDtypeStruct(shape, np.float32) for shape in [(4, 8, 8, 3), (4,), (4,)]]
+    no_lanes: Any = None
+    steps, static = run.Run(program, no_lanes, TrainingData(*shapes))._loop
     assert steps is compiled_loop(tuple(chosen.items()), False)
     assert static == (program,)
 
