@@ -73,7 +73,9 @@ def test_rooms_import_only_what_the_table_allows(imports) -> None:
         f"{room} -> {other}": names
         for room, others in imports.items()
         for other, names in others.items()
-        if room != PUBLIC and other != "_version" and other not in allowed[room]
+        if room != PUBLIC
+        and other != "_version"
+        and other not in allowed[room]
         # `import nu_ensembles as nu` is for those who use the package from outside its rooms.
         and not (other == PUBLIC and room in ("cli", STUDIES))
     }

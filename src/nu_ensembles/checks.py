@@ -7,15 +7,13 @@ import operator
 from numbers import Real
 from typing import Any
 
-import numpy as np
-
 from nu_ensembles.errors import InputError
 
 
 def check_whole(value: Any, name: str, least: int = 1) -> int:
     """A whole number of at least `least`."""
     try:
-        number = None if isinstance(value, bool | np.bool_) else operator.index(value)
+        number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = None
     if number is None or number < least:
@@ -25,8 +23,14 @@ def check_whole(value: Any, name: str, least: int = 1) -> int:
 
 def check_positive(value: Any, name: str, zero_allowed: bool = False, below: float = math.inf) -> float:
     """A finite number above (or, if allowed, at) zero, and below a limit."""
-    ok = isinstance(value, int | float | np.integer | np.floating) and np.isfinite(value)
-    if not ok or value < 0 or (value == 0 and not zero_allowed) or value >= below:
+    # NumPy's numbers count themselves among the real ones.
+    if (
+        not isinstance(value, Real)
+        or not math.isfinite(value)
+        or value < 0
+        or (value == 0 and not zero_allowed)
+        or value >= below
+    ):
         least = "number of at least" if zero_allowed else "number above"
         limit = "" if below == math.inf else f" and below {below:g}"
         raise InputError(f"{name} must be a {least} 0{limit}, not {value!r}.")
