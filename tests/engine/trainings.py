@@ -68,6 +68,7 @@ NETWORKS: dict[str, Callable[[str], Model]] = {
     "lenet": lambda dtype: models.lenet(3, dtype=dtype),
     "wide resnet": lambda dtype: models.wide_resnet(3, depth=10, widen=1, dtype=dtype),
 }
+CONVOLUTIONS = ("lenet", "wide resnet")
 METHODS: dict[str, Method] = {
     "nu": Nu(0.1),
     "pac2": Pac2(),
@@ -79,16 +80,17 @@ SGD = optax.sgd(0.05, momentum=0.9)
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """What is trained, on tables with three members, on images with two."""
+    """What is trained: a network and a method by name."""
 
     network: str
     method: str
     dtype: str
+    n_members: int = 3
     optimiser: optax.GradientTransformation | None = None
 
     def assembled(self, model: Model | None = None) -> Assembly:
         """Ready to train; `model`: instead of the network, to share no compiled program with others."""
-        images = self.network in ("lenet", "wide resnet")
+        images = self.network in CONVOLUTIONS
         method = METHODS[self.method]
         settings = Settings(
             batch_size=3 if images else 8,
@@ -100,7 +102,7 @@ class Training:
             optimiser=self.optimiser,
             dtype=self.dtype,
         )
-        members = MemberSet(random_key(0), range(2 if images else 3), method)
+        members = MemberSet(random_key(0), range(self.n_members), method)
         return assemble(model or self.model, settings, IMAGES if images else TABLE, 3, [members])
 
     @property
@@ -147,7 +149,6 @@ def trainings(
         # A wide ResNet in float32 has forms for CPUs that it has not in float64.
         usual = "float32" if network == "wide resnet" else "float64"
         marks = [pytest.mark.slow] if dtype != usual or network in slow or method in slow else []
-        cases.append(
-            pytest.param(Training(network, method, dtype, optimiser), marks=marks, id=f"{network}-{method}-{dtype}")
-        )
+        training = Training(network, method, dtype, 2 if network in CONVOLUTIONS else 3, optimiser)
+        cases.append(pytest.param(training, marks=marks, id=f"{network}-{method}-{dtype}"))
     return pytest.mark.parametrize("training", cases)
