@@ -24,17 +24,12 @@ def check_whole(value: Any, name: str, least: int = 1) -> int:
 def check_positive(value: Any, name: str, zero_allowed: bool = False, below: float = math.inf) -> float:
     """A finite number above (or, if allowed, at) zero, and below a limit."""
     # NumPy's numbers count themselves among the real ones.
-    if (
-        not isinstance(value, Real)
-        or not math.isfinite(value)
-        or value < 0
-        or (value == 0 and not zero_allowed)
-        or value >= below
-    ):
+    number = float(value) if isinstance(value, Real) else math.nan
+    if not math.isfinite(number) or number < 0 or (number == 0 and not zero_allowed) or number >= below:
         least = "number of at least" if zero_allowed else "number above"
         limit = "" if below == math.inf else f" and below {below:g}"
         raise InputError(f"{name} must be a {least} 0{limit}, not {value!r}.")
-    return float(value)
+    return number
 
 
 def check_coefficient(name: str, value: Any, advice: str, below: float = math.inf) -> None:

@@ -139,7 +139,9 @@ class Trainer(Protocol):
     key: Array
 
     @property
-    def dropout(self) -> float | None: ...
+    def dropout(self) -> float | None:
+        """The rate of the network's dropout, None where it is no option of it."""
+        ...
 
     def train(
         self,
