@@ -7,10 +7,11 @@ import pytest
 
 import nu_ensembles as nu
 from nu_ensembles.errors import InputError
-from nu_ensembles.studies.alone import train_alone
 from nu_ensembles.studies.cells import Cell
 from nu_ensembles.studies.data import Parts, load_parts
 from nu_ensembles.studies.measuring import Predictions, fit_on_unlabeled, of_members, reliability
+from nu_ensembles.studies.one_by_one import train_by_itself
+from nu_ensembles.studies.recipes import job_of
 
 DIGITS = Cell("digits", 100, "mlp", "nu", 0, (1,), n_unlabeled=800, n_validation=200, n_test=397, split="random")
 
@@ -75,7 +76,7 @@ def test_joint_methods_and_procedures_arrive_at_every_epoch_as_nu_fit_does(blobs
     parts = Parts(x, y, u, np.zeros(len(u), int), x, y, x, y, 3)
     model = nu.models.mlp(3, hidden=(4,))
     cell = Cell("blobs", 40, "mlp", method, 5, (2, 6), n_members=2)
-    found = list(train_alone(cell, model, parts, x, lambda steps: None))
+    found = list(train_by_itself(cell, job_of(cell, model, parts), x, lambda steps: None))
     assert [arrival.epochs for arrival in found] == [2, 6]
     expected = nu.fit(model, x, y, u, method, 2, epochs=6, seed=5).predict_members(x)
     np.testing.assert_allclose(found[1].members, expected, atol=1e-5)

@@ -201,7 +201,7 @@ def test_the_fingerprint_of_the_code_ignores_comments_and_docstrings():
     wordy = '"""About."""\ndef f(x):\n    """Adds."""\n    # one\n    return x + 1\n'
     assert without_words(plain) == without_words(wordy) != without_words(plain.replace("1", "2"))
     assert len(code_fingerprint()) == 12
-    assert {"trainer.py", "stages.py", "tuning/search.py", "studies/trajectories.py"} <= set(sources())
+    assert {"training/runner.py", "tuning/search.py", "studies/side_by_side.py"} <= set(sources())
     assert not any(name.startswith(("cli/", "report/")) for name in sources())
 
 

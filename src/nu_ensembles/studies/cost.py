@@ -57,23 +57,23 @@ def measure(cell: Cell, context: Context) -> dict[str, float]:
     """Seconds an epoch and member, milliseconds a step of all members, and what the first training took."""
     from nu_ensembles.studies.data import load_parts
     from nu_ensembles.studies.networks import network
-    from nu_ensembles.studies.timing import train_for
-    from nu_ensembles.training.fit_arrays import n_steps_of
+    from nu_ensembles.studies.recipes import job_of
+    from nu_ensembles.training import run_job, steps_in
 
     parts = load_parts(cell, context.data_dir)
-    model = network(cell, parts.n_classes)
-    short, long = (n_steps_of(epochs, cell.n_train, cell.batch_size) for epochs in (SHORT, max(cell.epochs)))
+    job = job_of(cell, network(cell, parts.n_classes), parts)
+    short, long = (steps_in(epochs, cell.n_train, cell.batch_size) for epochs in (SHORT, max(cell.epochs)))
     long = max(long, short + 1)
 
     def seconds(steps: int) -> float:
         started = time.perf_counter()
-        train_for(cell, model, parts, steps)
+        run_job(job.replace(n_steps=steps), for_good=False)
         return time.perf_counter() - started
 
     first = seconds(short)
     slopes = [(seconds(long) - seconds(short)) / (long - short) for _ in range(REPEATS)]
     a_step = statistics.median(slopes)
-    per_epoch = n_steps_of(1, cell.n_train, cell.batch_size)
+    per_epoch = steps_in(1, cell.n_train, cell.batch_size)
     return {
         "seconds_per_epoch_and_member": a_step * per_epoch / cell.n_members,
         "milliseconds_a_step": 1e3 * a_step,

@@ -10,12 +10,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.studies.cells import Cell
 from nu_ensembles.studies.tables import load_table
+
+if TYPE_CHECKING:
+    from nu_ensembles.problem import Problem
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +69,20 @@ class Parts:
     x_test: np.ndarray
     y_test: np.ndarray
     n_classes: int
+
+    @functools.cached_property
+    def problem(self) -> Problem:
+        """What is trained on, checked."""
+        from nu_ensembles.problem import prepare
+
+        return prepare(self.x, self.y, self.x_unlabeled, classes=np.arange(self.n_classes))
+
+    @property
+    def validation(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Rows and class numbers, for methods that choose among networks; None if there are none."""
+        if not len(self.x_validation):
+            return None
+        return self.problem.further_rows(self.x_validation, self.y_validation, "the validation rows")
 
 
 def data_set(name: str) -> DataSet:

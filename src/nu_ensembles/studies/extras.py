@@ -18,7 +18,7 @@ from nu_ensembles import metrics
 from nu_ensembles.studies.data import Parts
 from nu_ensembles.studies.measuring import Predictions
 from nu_ensembles.studies.numbers import plain
-from nu_ensembles.studies.trajectories import Arrived
+from nu_ensembles.studies.recipes import Arrived
 
 # Below this many, starting processes takes longer than corrupting.
 FEW_IMAGES = 1000

@@ -16,15 +16,16 @@ from typing import Any
 import jax
 import numpy as np
 
+from nu_ensembles.backend import Backend
 from nu_ensembles.errors import NonFiniteLossError
-from nu_ensembles.studies.alone import train_alone
 from nu_ensembles.studies.cells import Cell
 from nu_ensembles.studies.data import Parts, load_parts
 from nu_ensembles.studies.extras import EXTRAS
 from nu_ensembles.studies.measuring import Predictions, measure
 from nu_ensembles.studies.networks import network
-from nu_ensembles.studies.recipes import any_method_of, random_targets
-from nu_ensembles.studies.trajectories import Arrived, Diverged, Group, Report
+from nu_ensembles.studies.one_by_one import train_by_itself
+from nu_ensembles.studies.recipes import Arrived, Diverged, Report, job_of, method_of, random_targets
+from nu_ensembles.studies.side_by_side import Group
 
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
 
@@ -63,8 +64,8 @@ def program_key(cell: Cell) -> tuple[Any, ...]:
     same = dataclasses.replace(
         cell.identity, seed=0, learning_rate=1.0, weight_decay=0.0, options=(), also=(), method="standard"
     )
-    method = any_method_of(cell)
-    if method.shape == "independent":
+    method = method_of(cell)
+    if method.is_independent:
         return same, rows, type(method), jax.tree.structure(method)
     return cell.identity, rows, type(method), None
 
@@ -73,11 +74,13 @@ def trajectory_jobs(cells: Sequence[Cell], context: Context) -> Iterator[tuple[l
     """The chunks of a group that share a program, each with the job that trains and measures it."""
     parts = load_parts(cells[0], context.data_dir)
     model, rows = network(cells[0], parts.n_classes), Predictions.rows(parts)
-    if any_method_of(cells[0]).shape != "independent":
+    if not method_of(cells[0]).is_independent:
         for cell in cells:
 
             def alone(report: Report, cell: Cell = cell) -> Iterator[Outcome]:
-                yield from _measured([cell], train_alone(cell, model, parts, rows, report), parts, context)
+                yield from _measured(
+                    [cell], train_by_itself(cell, job_of(cell, model, parts), rows, report), parts, context
+                )
 
             yield [cell], alone
         return
@@ -153,7 +156,7 @@ class _AtOnce(Executor):
 
 @contextmanager
 def _scorers() -> Iterator[Executor]:
-    if jax.default_backend() == "cpu":
+    if not Backend.current().scores_in_threads:
         yield _AtOnce()
         return
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2)) as pool:

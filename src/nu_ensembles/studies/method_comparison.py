@@ -95,7 +95,7 @@ def _timed_row(options: StudyOptions, dataset: str, n_train: int, model: str, me
 
 
 def _epochs(steps: int, n_train: int, batch: int) -> int:
-    """As many epochs as have so many steps, or nearly; what is left of a batch is no step (see `n_steps_of`)."""
+    """As many epochs as have so many steps, or nearly; what is left of a batch is no step (see `steps_in`)."""
     return max(1, round(steps / max(1, n_train // batch)))
 
 

@@ -26,7 +26,9 @@ def activation_dtype(model: str, wanted: str, backend: str) -> str:
     """bfloat16 for convolutions on a GPU, which halves their memory traffic; float32 for everything else."""
     if wanted != "auto":
         return wanted
-    return "bfloat16" if backend == "gpu" and model.startswith(CONVOLUTIONAL) else "float32"
+    from nu_ensembles.backend import Backend
+
+    return Backend(backend).convolution_dtype if model.startswith(CONVOLUTIONAL) else "float32"
 
 
 def network(cell: Cell, n_classes: int) -> Model:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from nu_ensembles.studies.cells import Cell
-from nu_ensembles.training.fit_arrays import n_steps_of
+from nu_ensembles.training import steps_in
 
 # Seconds between two progress lines where standard error is a terminal.
 REFRESH = 0.5
@@ -103,7 +103,7 @@ class Pace:
 
 def lane_steps(cell: Cell) -> int:
     """Steps of all members of a cell."""
-    return cell.n_members * n_steps_of(max(cell.epochs), cell.n_train, cell.batch_size)
+    return cell.n_members * steps_in(max(cell.epochs), cell.n_train, cell.batch_size)
 
 
 def _sort(cell: Cell) -> tuple[str, ...]:

@@ -18,20 +18,22 @@ from typing import Any
 from nu_ensembles.errors import InputError
 
 # What a result depends on; a change elsewhere (a page, a message of the command line) leaves results comparable.
-ROOMS = ("corruptions", "datasets", "engine", "estimator", "methods", "metrics", "models", "theory", "tuning")
-FILES = (
-    "ensemble.py",
-    "inputs.py",
-    "labels.py",
-    "preprocessing.py",
-    "problem.py",
-    "stages.py",
-    "trainer.py",
-    "training.py",
+ROOMS = (
+    "corruptions",
+    "datasets",
+    "engine",
+    "estimator",
+    "methods",
+    "metrics",
+    "models",
+    "problem",
+    "theory",
+    "training",
+    "tuning",
 )
+FILES = ("ensemble.py",)
 # Of the studies: what loads, trains, times and measures a cell.
 STUDIES = (
-    "alone",
     "auto_safety",
     "cost",
     "data",
@@ -39,11 +41,11 @@ STUDIES = (
     "measurements",
     "measuring",
     "networks",
+    "one_by_one",
     "out_of_distribution",
     "recipes",
+    "side_by_side",
     "tables",
-    "timing",
-    "trajectories",
 )
 
 

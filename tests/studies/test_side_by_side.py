@@ -9,7 +9,8 @@ import nu_ensembles as nu
 from nu_ensembles.studies.cells import Cell
 from nu_ensembles.studies.data import Parts
 from nu_ensembles.studies.measurements import program_key
-from nu_ensembles.studies.trajectories import Arrived, Diverged, Group
+from nu_ensembles.studies.recipes import Arrived, Diverged
+from nu_ensembles.studies.side_by_side import Group
 
 CELL = Cell("blobs", 40, "mlp", "nu", seed=5, epochs=(2, 6), options=(("beta", 0.1),), n_members=2, split="published")
 OTHER = dataclasses.replace(CELL, seed=9, options=(("beta", 0.5),), learning_rate=1e-2, epochs=(3,))
