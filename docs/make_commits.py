@@ -2,8 +2,8 @@
 
 python docs/make_commits.py
 
-Results name their code by a fingerprint (`studies/provenance.py`), since where they are made may be no repository.
-Every commit is asked for its own, by the function that it had. A fingerprint without a commit is of code between two.
+Results name their code, since where they are made may be no repository: by the version of the results, older ones by
+a fingerprint of the source. Every commit is asked for its own. A fingerprint without a commit is of code between two.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
 PACKAGE = "src/nu_ensembles"
-ASK = "from nu_ensembles.studies.provenance import code_fingerprint; print(code_fingerprint())"
+ASK = """
+try:
+    from nu_ensembles.results_version import RESULTS_CODE
+except ImportError:
+    from nu_ensembles.studies.provenance import code_fingerprint
+    RESULTS_CODE = code_fingerprint()
+print(RESULTS_CODE)
+"""
 
 
 def git(*arguments: str) -> bytes:
@@ -35,7 +42,7 @@ def codes_in(path: Path) -> list[str]:
     return [row["code"] for row in result.get("rows", ()) if "code" in row]
 
 
-def fingerprint(commit: str) -> str:
+def code_of(commit: str) -> str:
     """That of a commit; "" where there was none yet."""
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(git("archive", commit, PACKAGE))) as archive:
@@ -72,7 +79,7 @@ def main() -> None:
     for commit in git("log", "--first-parent", "--reverse", "--format=%H", "--", PACKAGE).decode().split():
         tree = git("rev-parse", f"{commit}:{PACKAGE}")
         if tree not in known:
-            known[tree] = fingerprint(commit)
+            known[tree] = code_of(commit)
         if known[tree] in wanted:
             first, *_ = found[known[tree]] or [commit]
             found[known[tree]] = [first, commit]

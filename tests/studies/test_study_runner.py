@@ -18,7 +18,7 @@ from nu_ensembles.studies.cells import Cell
 from nu_ensembles.studies.folder import Record, StudyFolder
 from nu_ensembles.studies.measurements import Context, Outcome
 from nu_ensembles.studies.options import RunOptions
-from nu_ensembles.studies.provenance import code_fingerprint, maker, sources, without_words
+from nu_ensembles.studies.provenance import maker
 
 CELLS = [Cell("digits", 100, "mlp", "standard", seed, (10,), kind="fake") for seed in range(4)]
 SILENT = RunOptions(verbose=0)
@@ -194,15 +194,6 @@ def test_the_folder_of_another_study_or_of_anything_else_is_refused(folder, tmp_
     (tmp_path / "mine" / "notes.txt").write_text("notes")
     with pytest.raises(InputError, match="something else than a study"):
         StudyFolder(tmp_path / "mine").start("when", {}, "", {})
-
-
-def test_the_fingerprint_of_the_code_ignores_comments_and_docstrings():
-    plain = "def f(x):\n    return x + 1\n"
-    wordy = '"""About."""\ndef f(x):\n    """Adds."""\n    # one\n    return x + 1\n'
-    assert without_words(plain) == without_words(wordy) != without_words(plain.replace("1", "2"))
-    assert len(code_fingerprint()) == 12
-    assert {"training/runner.py", "tuning/search.py", "studies/side_by_side.py"} <= set(sources())
-    assert not any(name.startswith(("cli/", "report/")) for name in sources())
 
 
 @pytest.mark.slow
