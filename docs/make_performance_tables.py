@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nu_ensembles.studies.comparison import student_interval
+from nu_ensembles_studies.results.intervals import student_interval
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"

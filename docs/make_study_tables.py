@@ -12,37 +12,43 @@ from pathlib import Path
 
 import numpy as np
 
-from nu_ensembles.report.page import Table
-from nu_ensembles.report.study_page import SECTIONS
-from nu_ensembles.report.study_tables import place_name, row_name
-from nu_ensembles.studies.beta_sensitivity import BETAS, landscape
-from nu_ensembles.studies.comparison import student_interval
-from nu_ensembles.studies.data import data_set
-from nu_ensembles.studies.ensemble_size import TOLERANCE, by_size, plateau
-from nu_ensembles.studies.results import Results
-from nu_ensembles.studies.shift import SEVERITIES, by_severity
-from nu_ensembles.studies.study import Row
-from nu_ensembles.studies.unlabelled_size import FIXED_STEPS, FIXED_VISITS
+from nu_ensembles.report.page import Section, SortableTable
+from nu_ensembles_studies.declare.data_sets import data_set
+from nu_ensembles_studies.declare.study import Place, Row
+from nu_ensembles_studies.experiments.auto_safety import auto_section
+from nu_ensembles_studies.experiments.beta_sensitivity import BETAS, landscape
+from nu_ensembles_studies.experiments.corruptions import SEVERITIES, by_severity
+from nu_ensembles_studies.experiments.cost import cost_section
+from nu_ensembles_studies.experiments.ensemble_size import TOLERANCE, by_size, plateau
+from nu_ensembles_studies.experiments.methods import method_table
+from nu_ensembles_studies.experiments.unlabelled_size import FIXED_STEPS, FIXED_VISITS
+from nu_ensembles_studies.pages.claims import claims_section
+from nu_ensembles_studies.pages.names_and_cells import place_name, row_name
+from nu_ensembles_studies.pages.tables import members_section, scores_section, temperature_section, unlabeled_section
+from nu_ensembles_studies.results.intervals import student_interval
+from nu_ensembles_studies.results.results import Results
+from nu_ensembles_studies.run.reading import read_results
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
 # Commands that are worth reading below a table.
 MOST_COMMANDS = 3
+WHOLE = (scores_section, temperature_section, members_section, unlabeled_section)
 
 
-def study(name: str, sections: Sequence[str], says_where_from: bool = True) -> str:
+def study(name: str, sections: Sequence[Callable[[Results], Section | None]], says_where_from: bool = True) -> str:
     """The tables of some sections of a study's page."""
-    results = Results.read(RESULTS / f"{name}.json")
+    results = read_results(RESULTS / f"{name}.json")
     lines = []
-    for section in filter(None, (SECTIONS[each](results) for each in sections)):
-        for table in (block for block in section.blocks if isinstance(block, Table)):
+    for section in filter(None, (each(results) for each in sections)):
+        for table in (block for block in section.blocks if isinstance(block, SortableTable)):
             lines += [f"**{table.caption}**", "", *_markdown(table), ""]
     return "\n".join([*lines, _origin(results), ""] if says_where_from else lines)
 
 
 def severities() -> str:
     """ECE under corruptions, by severity."""
-    results = Results.read(RESULTS / "corruptions.json")
+    results = read_results(RESULTS / "corruptions.json")
     lines = ["| ECE | clean | " + " | ".join(f"severity {severity}" for severity in SEVERITIES[1:]) + " |"]
     lines.append("|---|" + "---|" * len(SEVERITIES))
     for row in results.rows:
@@ -57,7 +63,7 @@ def severities() -> str:
 
 def sizes() -> str:
     """ECE of the first members of an ensemble."""
-    results = Results.read(RESULTS / "ensemble-size.json")
+    results = read_results(RESULTS / "ensemble-size.json")
     shown = (1, 2, 4, 6, 8, 10, 12, 16, 20)
     lines = ["| ECE of so many members | " + " | ".join(map(str, shown)) + " | within .002 of 20 from |"]
     lines.append("|---|" + "---|" * (len(shown) + 1))
@@ -72,7 +78,7 @@ def sizes() -> str:
 
 def training_sizes() -> str:
     """ECE, accuracy and the fit on the random labels, by the number of labels."""
-    results = Results.read(RESULTS / "training-size.json")
+    results = read_results(RESULTS / "training-size.json")
     sizes = sorted({row.n_train for row in results.rows})
     heads = " | ".join(f"{n:,} labels" for n in sizes)
     lines = [f"| ECE (accuracy %) | {heads} |", f"|---|{'---|' * len(sizes)}"]
@@ -107,13 +113,13 @@ def _score_of_size(results: Results, row: Row | None) -> str:
 
 def _fit_on_random(results: Results, row: Row | None) -> str:
     assert row is not None
-    shares = [found["accuracy_on_random_labels"] for found in results.extras(row, "unlabeled") if found]
+    shares = [found["accuracy_on_random_labels"] for found in results.further(row, "unlabeled") if found]
     return f"{100 * np.mean(shares):.1f}"
 
 
 def betas() -> str:
     """NLL and accuracy over beta at some lengths."""
-    results = Results.read(RESULTS / "beta-sensitivity.json")
+    results = read_results(RESULTS / "beta-sensitivity.json")
     shown = (10, 20, 50, 100, 200, 260)
     lines = []
     for place in results.places():
@@ -158,12 +164,12 @@ def fitted_labels() -> str:
 
 def _fits(name: str) -> list[tuple[float, float, float]]:
     """Of every row of nu: the share of fitted labels beyond chance, and accuracy and NLL less those of standard."""
-    results = Results.read(RESULTS / f"{name}.json")
+    results = read_results(RESULTS / f"{name}.json")
     found = []
     for row in (row for row in results.rows if row.method == "nu" and row.protocol != "published"):
-        epochs = {"epochs": row.setting("epochs")} if name == "beta-sensitivity" else {}
+        epochs = {"epochs": row.value_of("epochs")} if name == "beta-sensitivity" else {}
         standard = results.find("standard", row.place, **epochs)
-        stored = [each["accuracy_on_random_labels"] for each in results.extras(row, "unlabeled") if each]
+        stored = [each["accuracy_on_random_labels"] for each in results.further(row, "unlabeled") if each]
         shares = [share for share in stored if share is not None]
         changes = [results.difference(row, standard, metric).mean for metric in ("accuracy", "nll")]
         if shares and np.isfinite(changes).all():
@@ -174,9 +180,9 @@ def _fits(name: str) -> list[tuple[float, float, float]]:
 
 def when() -> str:
     """What nu gains on the digits, by the numbers of labelled and unlabelled rows."""
-    results = Results.read(RESULTS / "when-digits.json")
+    results = read_results(RESULTS / "when-digits.json")
     labelled = sorted({row.n_train for row in results.rows})
-    unlabelled = sorted({row.setting("m") for row in results.rows if row.method == "nu"})
+    unlabelled = sorted({row.value_of("m") for row in results.rows if row.method == "nu"})
     heads = [f"{metric}, {m} unlabelled" for metric in ("NLL", "ECE") for m in unlabelled]
     lines = [f"| labels | {' | '.join(heads)} |", f"|---|{'---|' * len(heads)}"]
     for n in labelled:
@@ -195,7 +201,7 @@ def when() -> str:
 
 def unlabelled_sizes() -> str:
     """Scores on the digits by the number of unlabelled rows, at fixed steps and at fixed visits."""
-    results = Results.read(RESULTS / "unlabelled-size-digits.json")
+    results = read_results(RESULTS / "unlabelled-size-digits.json")
     ways = {FIXED_STEPS: "fewer, the more there are", FIXED_VISITS: "as many, whatever their number"}
     lines = ["| unlabelled rows | visits of each | Accuracy % | NLL | ECE |", "|---|---|---|---|---|"]
     for row in results.rows:
@@ -203,13 +209,13 @@ def unlabelled_sizes() -> str:
         scores.append(results.mean(row, "ece").text(3))
         if row.method == "nu" or row.protocol == FIXED_STEPS:
             visits = "none: standard" if row.method != "nu" else ways[row.protocol]
-            lines.append(f"| {row.setting('m')} | {visits} | {' | '.join(scores)} |")
+            lines.append(f"| {row.value_of('m')} | {visits} | {' | '.join(scores)} |")
     return "\n".join([*lines, "", f"{results.options.seeds} splits, 95 % intervals. {_origin(results)}", ""])
 
 
 def resnet_seeds() -> str:
     """The published rows of the ResNet on CIFAR-10, seed by seed."""
-    results = Results.read(RESULTS / "table1.json")
+    results = read_results(RESULTS / "table1.json")
     lines = [
         "| CIFAR-10, ResNet22 | seed | ECE | NLL | MI, bits | T | mean member % | worst member % |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -218,7 +224,7 @@ def resnet_seeds() -> str:
         row = results.find(method, ("cifar10", 1000, "wrn-22-4", "published"))
         scores = [results.values(row, metric) for metric in ("ece", "nll", "mutual_information")]
         scores += [results.values(row, "temperature", ""), 100 * results.values(row, "member_accuracy")]
-        for seed, members in enumerate(results.extras(row, "members")):
+        for seed, members in enumerate(results.further(row, "members")):
             each = [f"{values[seed]:.{digits}f}" for values, digits in zip(scores, (3, 2, 2, 2, 1), strict=True)]
             worst = f"{100 * min(members['accuracy']):.1f}" if members else "not stored"
             lines.append(f"| {title} | {seed} | {' | '.join([*each, worst])} |")
@@ -227,12 +233,12 @@ def resnet_seeds() -> str:
 
 def twelve_cells() -> str:
     """How long Table 1's standard and nu cells took on one seed."""
-    results = Results.read(RESULTS / "table1-one-seed.json")
+    results = read_results(RESULTS / "table1-one-seed.json")
     lines = ["| one seed, seconds | standard | ν |", "| --- | ---: | ---: |"]
     seconds = {(cell.dataset, cell.model, cell.method): record.seconds for cell, record in results.records.items()}
     for dataset, model in dict.fromkeys((row.dataset, row.model) for row in results.rows):
         both = " | ".join(f"{seconds[dataset, model, method]:.0f}" for method in ("standard", "nu"))
-        lines.append(f"| {place_name((dataset, 1000, model, ''))} | {both} |")
+        lines.append(f"| {place_name(Place(dataset, 1000, model))} | {both} |")
     total = results.about["seconds"]
     lines += ["", f"In all {total:.0f} s ({total / 60:.1f} minutes). {_origin(results)}", ""]
     return "\n".join(lines)
@@ -259,7 +265,7 @@ def _origin(results: Results) -> str:
     return f"{left}By {by} on {device}, jax {jax}."
 
 
-def _markdown(table: Table) -> list[str]:
+def _markdown(table: SortableTable) -> list[str]:
     columns = table.columns
     head = [" | ".join(column.title for column in columns), "|".join("---" if c.text else "---:" for c in columns)]
     rows = [" | ".join(" ".join(cell.text.split()) for cell in row) for row in table.rows]
@@ -267,16 +273,18 @@ def _markdown(table: Table) -> list[str]:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "auto-safety-study.md": functools.partial(study, "auto-safety-study", ("auto_safety",)),
-    "auto-safety-lenet.md": functools.partial(study, "auto-safety-lenet", ("auto_safety",)),
-    "methods-digits.md": functools.partial(study, "methods-digits", ("method_table", "scores")),
-    "table1-claims.md": functools.partial(study, "table1", ("claims",), says_where_from=False),
-    "table1.md": functools.partial(study, "table1", ("scores", "temperature", "members", "unlabeled")),
+    "auto-safety-study.md": functools.partial(study, "auto-safety-study", (auto_section,)),
+    "auto-safety-lenet.md": functools.partial(study, "auto-safety-lenet", (auto_section,)),
+    "methods-digits.md": functools.partial(study, "methods-digits", (method_table, scores_section)),
+    "table1-claims.md": functools.partial(study, "table1", (claims_section,), says_where_from=False),
+    "table1.md": functools.partial(
+        study, "table1", (scores_section, temperature_section, members_section, unlabeled_section)
+    ),
     "table1-resnet-seeds.md": resnet_seeds,
     "table1-one-seed.md": twelve_cells,
-    "cost.md": functools.partial(study, "cost", ("cost",)),
-    "cost-cpu.md": functools.partial(study, "cost-cpu", ("cost",)),
-    "label-ablation.md": functools.partial(study, "label-ablation", ("scores", "unlabeled")),
+    "cost.md": functools.partial(study, "cost", (cost_section,)),
+    "cost-cpu.md": functools.partial(study, "cost-cpu", (cost_section,)),
+    "label-ablation.md": functools.partial(study, "label-ablation", (scores_section, unlabeled_section)),
     "corruption-severities.md": severities,
     "ensemble-size.md": sizes,
     "training-size.md": training_sizes,

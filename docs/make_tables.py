@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from nu_ensembles.report.study_tables import row_name
-from nu_ensembles.studies import published
-from nu_ensembles.studies.demo_result import SETTING_PICKED, DemoResult
-from nu_ensembles.studies.demo_table import markdown_table
-from nu_ensembles.studies.results import Results
+from nu_ensembles_studies.declare import published
+from nu_ensembles_studies.demo.result import SETTING_PICKED, DemoResult
+from nu_ensembles_studies.demo.terminal import markdown_table
+from nu_ensembles_studies.pages.names_and_cells import row_name
+from nu_ensembles_studies.run.reading import read_results
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
@@ -171,7 +171,7 @@ def demo() -> str:
 
 def headline() -> str:
     """Table 1's standard and nu rows beside the published values, and at equal epochs."""
-    results = Results.read(RESULTS / "table1.json")
+    results = read_results(RESULTS / "table1.json")
     lines = [
         "| 1,000 labels | Accuracy % | NLL | ECE | published ECE | ECE at equal epochs | the same, with T | seeds |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -203,7 +203,7 @@ def headline() -> str:
 def whole_trainings() -> str:
     """What it takes to get Table 1's nu rows, and how close they come to the published ones."""
     path = RESULTS / "table1.json"
-    results, cells = Results.read(path), json.loads(path.read_text())["cells"]
+    results, cells = read_results(path), json.loads(path.read_text())["cells"]
     lines = [
         "| 1,000 labels | epochs | seconds a seed | Accuracy % | published | NLL | published |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",

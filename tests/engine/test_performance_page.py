@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nu_ensembles.studies.comparison import student_interval
+from nu_ensembles_studies.results.intervals import student_interval
 
 DOCS = Path(__file__).parents[2] / "docs"
 
