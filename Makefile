@@ -6,12 +6,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test lint test-slow docs benchmark clean
+.PHONY: help demo test lint test-slow tables docs benchmark clean
 
 help:
 	@echo "make demo       set up, train on the embedded digits, print a table, write demo-report/report.html"
 	@echo "make test       set up, run the linters and the tests (under 8 minutes on two cores)"
 	@echo "make test-slow  the tests that take minutes or need data sets"
+	@echo "make tables     write the documentation's tables anew from the files under results/"
 	@echo "make docs       build the documentation into docs/_build"
 	@echo "make benchmark  ten members as one program against a PyTorch loop, on this machine"
 
@@ -35,6 +36,10 @@ test: $(STAMP) lint
 
 test-slow: $(STAMP)
 	NU_ENSEMBLES_TEST_OPTIMISED=1 $(BIN)/python -m pytest -m slow
+
+# What trains something is left out: `python docs/make_tables.py --help` says how to measure it.
+tables: $(STAMP)
+	$(BIN)/python docs/make_tables.py
 
 docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]' -c constraints.txt

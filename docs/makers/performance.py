@@ -1,21 +1,16 @@
-"""Writes the tables of docs/performance.md, docs/generated/performance-*.md, from the files under results/.
-
-python docs/make_performance_tables.py
-"""
+"""The tables of docs/performance.md from what benchmarks stored."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from makers.files import RESULTS, Maker
 from nu_ensembles_studies.results.intervals import student_interval
 
-HERE = Path(__file__).parent
-RESULTS = HERE.parent / "results"
 Found = dict[str, Any]
 
 
@@ -261,21 +256,18 @@ def lowerings() -> str:
     return on_devices("convolution-lowerings", "python benchmarks/convolution_lowerings.py", lines)
 
 
-TABLES: dict[str, Callable[[], str]] = {
-    "performance-step-time.md": step_time,
-    "performance-peers.md": peers,
-    "performance-compiler-options.md": compiler_options,
-    "performance-compiler-passes.md": compiler_passes,
-    "performance-floor.md": floors,
-    "performance-prediction.md": prediction,
-    "performance-kernels.md": where_time_goes,
-    "performance-scaling.md": scaling,
-    "performance-dtypes.md": dtypes,
-    "performance-gradients.md": gradients,
-    "performance-lowerings.md": lowerings,
-}
-
-
-if __name__ == "__main__":
-    for name, make in TABLES.items():
-        (HERE / "generated" / name).write_text(make(), encoding="utf-8")
+MAKER = Maker(
+    tables={
+        "performance-step-time.md": step_time,
+        "performance-peers.md": peers,
+        "performance-compiler-options.md": compiler_options,
+        "performance-compiler-passes.md": compiler_passes,
+        "performance-floor.md": floors,
+        "performance-prediction.md": prediction,
+        "performance-kernels.md": where_time_goes,
+        "performance-scaling.md": scaling,
+        "performance-dtypes.md": dtypes,
+        "performance-gradients.md": gradients,
+        "performance-lowerings.md": lowerings,
+    }
+)

@@ -1,18 +1,12 @@
 """The numbers and figures of docs/theory.md: variance bought by random labels, and Theorem 1 on trained ensembles.
 
-    python docs/make_theory_page.py            # trains (a minute on two cores), then writes the page's parts
-    python docs/make_theory_page.py --redraw   # writes the tables again from results/bound-digits.json
-
-Digits, 50 labels, 800 unlabelled rows, ten MLPs. Writes results/bound-digits.json, docs/generated/theory-*.md and
-docs/images/theory-variance.svg.
+Digits, 50 labels, 800 unlabelled rows, ten MLPs; trained (a minute on two cores) into results/bound-digits.json.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import jax
@@ -20,14 +14,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import nu_ensembles as nu
+from makers.files import IMAGES, ROOT, Maker, store, stored, table_of
 from nu_ensembles import theory
 from nu_ensembles.engine.assembly import label_key
-from nu_ensembles.methods.labels import random_key
+from nu_ensembles.problem import random_key
 from nu_ensembles.report.figures import ACCENT, HIGHLIGHTS, PALE
-from nu_ensembles.training.run_folder import environment
+from nu_ensembles.training import environment
 
-ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "results" / "bound-digits.json"
+BOUND, PARTS = "bound-digits", ("fits", "terms", "precisions", "labels-needed", "ensembles")
 Rows = list[dict[str, Any]]
 N_CLASSES, N_MEMBERS, MIXED = 10, 10, 0.01
 # predictions are mixed with 1 % of the uniform distribution, so the NLL is at most ln(10 / 0.01)
@@ -134,44 +128,34 @@ def draw() -> None:
     ax.axvline(N_CLASSES, color=PALE, linewidth=0.8, zorder=0)
     ax.set(xlabel="members K (ten classes)", ylabel="expected V-hat")
     ax.legend(frameon=False, fontsize=8, loc="lower right")
-    ax.figure.savefig(ROOT / "docs" / "images" / "theory-variance.svg", metadata={"Date": None})
+    ax.figure.savefig(ROOT / IMAGES / "theory-variance.svg", metadata={"Date": None})
 
 
-def table(rows: Sequence[dict[str, Any]]) -> str:
-    def cell(value: object) -> str:
-        if isinstance(value, float):
-            return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4f}" if abs(value) < 0.1 else f"{value:.2f}"
-        return f"{value:,}" if isinstance(value, int) else str(value)
+def measure() -> None:
+    """Trains ten ensembles and evaluates the bound on them."""
+    import matplotlib
 
-    head = "| " + " | ".join(name.replace("_", " ") for name in rows[0]) + " |"
-    rule = "|" + "---|" * len(rows[0])
-    return "\n".join([head, rule, *("| " + " | ".join(map(cell, row.values())) + " |" for row in rows)]) + "\n"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--redraw", action="store_true", help="only write the tables again")
-    if not parser.parse_args().redraw:
-        import matplotlib
-
-        matplotlib.rcParams["svg.hashsalt"] = "nu-ensembles"
-        draw()
-        ensembles = {beta: trained(beta) for beta in (0.0, 0.003, 0.03, 0.3, 1.0)}
-        arguments = ensembles[0.003]["theorem"]
-        measured = {
-            "fits": fits(ensembles),
-            "terms": terms(arguments),
-            "precisions": precisions(arguments),
-            "labels-needed": labels_needed(arguments),
-            "ensembles": over_ensembles([ensembles[0.003], *(trained(0.003, seed) for seed in range(1, 5))]),
-        }
-        about = {"command": "python docs/make_theory_page.py", "environment": environment(), "theorem": arguments}
-        RESULTS.write_text(json.dumps(about | measured, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    stored = json.loads(RESULTS.read_text(encoding="utf-8"))
-    for name, rows in stored.items():
-        if isinstance(rows, list):
-            (ROOT / "docs" / "generated" / f"theory-{name}.md").write_text(table(rows), encoding="utf-8")
+    matplotlib.rcParams["svg.hashsalt"] = "nu-ensembles"
+    draw()
+    ensembles = {beta: trained(beta) for beta in (0.0, 0.003, 0.03, 0.3, 1.0)}
+    arguments = ensembles[0.003]["theorem"]
+    measured = {
+        "fits": fits(ensembles),
+        "terms": terms(arguments),
+        "precisions": precisions(arguments),
+        "labels-needed": labels_needed(arguments),
+        "ensembles": over_ensembles([ensembles[0.003], *(trained(0.003, seed) for seed in range(1, 5))]),
+    }
+    command = "python docs/make_tables.py --measure theory"
+    store(BOUND, {"command": command, "environment": environment(), "theorem": arguments} | measured)
 
 
-if __name__ == "__main__":
-    main()
+def number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4f}" if abs(value) < 0.1 else f"{value:.2f}"
+
+
+def part(name: str) -> str:
+    return table_of(stored(BOUND)[name], number)
+
+
+MAKER = Maker(tables={f"theory-{name}.md": partial(part, name) for name in PARTS}, measure=measure)

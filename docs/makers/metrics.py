@@ -1,30 +1,25 @@
 """The numbers and figures of docs/metrics.md: traps of metrics shown on data whose truth is known.
 
-    python docs/make_metrics_page.py            # measures (two minutes on two cores), then writes the page's parts
-    python docs/make_metrics_page.py --redraw   # writes the tables again from results/metric-traps.json
-
-Writes results/metric-traps.json, docs/generated/metric-*.md and docs/images/metrics-*.svg.
+Measured (two minutes on two cores) into results/metric-traps.json, from which the tables are.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 import nu_ensembles as nu
+from makers.files import IMAGES, ROOT, Maker, store, stored, table_of
 from nu_ensembles.metrics.bootstrap import resampled
 from nu_ensembles.metrics.evaluation import ensemble_statistics
 from nu_ensembles.report import figures
-from nu_ensembles.training.run_folder import environment
+from nu_ensembles.training import environment
 
-ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "results" / "metric-traps.json"
+TRAPS = "metric-traps"
 Rows = list[dict[str, Any]]
 
 
@@ -190,53 +185,48 @@ def draw(members: dict[str, np.ndarray], labels: np.ndarray) -> None:
     figures.risk_coverage_curve(mixed, labels, third, label=other)
     for name, figure in {"reliability": pair, "others": four}.items():
         # no date and fixed identifiers: the same numbers give the same file
-        figure.savefig(ROOT / "docs" / "images" / f"metrics-{name}.svg", metadata={"Date": None})
+        figure.savefig(ROOT / IMAGES / f"metrics-{name}.svg", metadata={"Date": None})
 
 
 def speed() -> Rows:
     """The table of benchmarks/metrics_speed.py, from what it stored."""
-    stored = json.loads((ROOT / "results" / "metrics-speed.json").read_text(encoding="utf-8"))
     names = ("seconds", "memory / input", "fastest peer", "peer seconds")
     return [
-        {"what": row["what"].replace("_", " ")} | {name: row.get(name, "") for name in names} for row in stored["rows"]
+        {"what": row["what"].replace("_", " ")} | {name: row.get(name, "") for name in names}
+        for row in stored("metrics-speed")["rows"]
     ]
 
 
-def table(rows: Sequence[dict[str, Any]]) -> str:
-    def cell(value: object) -> str:
-        return f"{value:.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-    head = "| " + " | ".join(name.replace("_", " ") for name in rows[0]) + " |"
-    rule = "|" + "---|" * len(rows[0])
-    return "\n".join([head, rule, *("| " + " | ".join(map(cell, row.values())) + " |" for row in rows)]) + "\n"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--redraw", action="store_true", help="only write the tables again")
-    if not parser.parse_args().redraw:
-        import matplotlib
-
-        matplotlib.rcParams["svg.hashsalt"] = "nu-ensembles"
-        members, labels = digits()
-        draw(members, labels)
-        measured = {
-            "calibrated": calibrated(),
-            "information": information(),
-            "properness": properness(),
-            "scale": scale(),
-            "diversity": diversity(),
-            "coverage": coverage(),
-            "digits": scores_of(members, labels),
-            "temperature": temperature(members["standard"], labels),
-        }
-        about = {"command": "python docs/make_metrics_page.py", "environment": environment()}
-        RESULTS.write_text(json.dumps(about | measured, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    stored = json.loads(RESULTS.read_text(encoding="utf-8")) | {"speed": speed()}
-    for name, rows in stored.items():
-        if isinstance(rows, list):
-            (ROOT / "docs" / "generated" / f"metric-{name}.md").write_text(table(rows), encoding="utf-8")
+MADE_UP: dict[str, Callable[[], Rows]] = {
+    "calibrated": calibrated,
+    "information": information,
+    "properness": properness,
+    "scale": scale,
+    "diversity": diversity,
+    "coverage": coverage,
+}
 
 
-if __name__ == "__main__":
-    main()
+def measure() -> None:
+    """Trains two ensembles, draws them, and measures every trap."""
+    import matplotlib
+
+    matplotlib.rcParams["svg.hashsalt"] = "nu-ensembles"
+    members, labels = digits()
+    draw(members, labels)
+    measured = {name: rows() for name, rows in MADE_UP.items()}
+    measured["digits"] = scores_of(members, labels)
+    measured["temperature"] = temperature(members["standard"], labels)
+    about = {"command": "python docs/make_tables.py --measure metrics", "environment": environment()}
+    store(TRAPS, about | measured)
+
+
+def trap(name: str) -> str:
+    """The table of a trap, or of the metrics' speed."""
+    return table_of(speed() if name == "speed" else stored(TRAPS)[name], "{:.3f}".format)
+
+
+MAKER = Maker(
+    tables={f"metric-{name}.md": partial(trap, name) for name in (*MADE_UP, "digits", "temperature", "speed")},
+    measure=measure,
+)

@@ -1,6 +1,4 @@
-"""Writes which commits have the code that results were made with: results/commits.json, and the table of it.
-
-python docs/make_commits.py
+"""Which commits have the code that results were made with: results/commits.json, and the table of it.
 
 Results name their code, since where they are made may be no repository: by the version of the results, older ones by
 a fingerprint of the source. Every commit is asked for its own. A fingerprint without a commit is of code between two.
@@ -17,9 +15,9 @@ import tempfile
 from collections import Counter, defaultdict
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "results"
-PACKAGE = "src/nu_ensembles"
+from makers.files import RESULTS, ROOT, Maker, store, stored, table
+
+SOURCE, PACKAGE = "src", "src/nu_ensembles"
 ASK = """
 try:
     from nu_ensembles.results_version import RESULTS_CODE
@@ -45,7 +43,7 @@ def codes_in(path: Path) -> list[str]:
 def code_of(commit: str) -> str:
     """That of a commit; "" where there was none yet."""
     with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(fileobj=io.BytesIO(git("archive", commit, PACKAGE))) as archive:
+        with tarfile.open(fileobj=io.BytesIO(git("archive", commit, SOURCE))) as archive:
             archive.extractall(folder, filter="data")
         environment = {"PYTHONPATH": str(Path(folder) / "src"), "JAX_PLATFORMS": "cpu"}
         asked = subprocess.run(
@@ -56,23 +54,21 @@ def code_of(commit: str) -> str:
 
 def commits() -> str:
     """A row for each code: its first and last commit, and how much of which results it made."""
-    known = json.loads((RESULTS / "commits.json").read_text())
+    known = stored("commits")
     made: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for path in sorted(RESULTS.glob("*.json")):
         for code in codes_in(path):
             made[code][path.stem] += 1
-    lines = ["| code | commits | cells |", "|---|---|---|"]
+    rows = []
     for code, cells in sorted(made.items(), key=lambda item: -item[1].total()):
         between = dict.fromkeys(commit[:10] for commit in known[code] or ())
         where = " to ".join(f"`{commit}`" for commit in between) or "between two commits"
-        lines.append(f"| `{code}` | {where} | {', '.join(f'{name} {n}' for name, n in sorted(cells.items()))} |")
-    return "\n".join(lines) + "\n"
+        rows.append([f"`{code}`", where, ", ".join(f"{name} {n}" for name, n in sorted(cells.items()))])
+    return "\n".join([*table(["code", "commits", "cells"], rows), ""])
 
 
-TABLES = {"commits.md": commits}
-
-
-def main() -> None:
+def measure() -> None:
+    """Asks every commit for its code, which takes seconds for each that changed the package."""
     wanted = {code for path in RESULTS.glob("*.json") for code in codes_in(path)}
     found: dict[str, list[str] | None] = dict.fromkeys(sorted(wanted))
     known: dict[bytes, str] = {}
@@ -83,12 +79,9 @@ def main() -> None:
         if known[tree] in wanted:
             first, *_ = found[known[tree]] or [commit]
             found[known[tree]] = [first, commit]
-    (RESULTS / "commits.json").write_text(json.dumps(found, indent=1) + "\n")
-    for name, table in TABLES.items():
-        (ROOT / "docs" / "generated" / name).write_text(table(), encoding="utf-8")
+    store("commits", found)
     missing = [code for code, commits in found.items() if commits is None]
     print(f"{len(found) - len(missing)} of {len(found)} codes have a commit" + "".join(f"; not {c}" for c in missing))
 
 
-if __name__ == "__main__":
-    main()
+MAKER = Maker(tables={"commits.md": commits}, measure=measure)

@@ -1,17 +1,14 @@
-"""Draws the pictures of docs/corruptions.md from the images that the tests carry, and writes its tables.
-
-python docs/make_corruptions_page.py
-"""
+"""The pictures and tables of docs/corruptions.md; the pictures come from the images that the tests carry."""
 
 from __future__ import annotations
 
 import io
 import json
-from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
+from makers.files import ROOT, Maker, stored, table
 from nu_ensembles.corruptions import EXTRA_NAMES, NAMES, corrupt
 from nu_ensembles.corruptions.frost_texture import N_TEXTURES, texture
 from nu_ensembles.corruptions.severities import SEVERITIES
@@ -19,10 +16,7 @@ from nu_ensembles.corruptions.weather import frost as lay_frost
 from nu_ensembles.report.contact_sheet import contact_sheet
 from nu_ensembles.report.svg import png_bytes
 
-HERE = Path(__file__).parent
-GOLDEN = HERE.parent / "tests" / "golden" / "corruptions"
-SPEED = HERE.parent / "results" / "corruption-speed.json"
-SEEDS = HERE.parent / "results" / "corruption-seeds.json"
+GOLDEN = ROOT / "tests" / "golden" / "corruptions"
 # A truck of the CIFAR-10 test set.
 SHOWN = (14,)
 # An airplane on an even ground, on which the ice can be seen.
@@ -52,52 +46,50 @@ def frost() -> str:
     """Mean absolute difference of our frost and of the published one, by severity."""
     images = np.load(GOLDEN / "clean.npz")["images"]
     published = json.loads((GOLDEN / "published.json").read_text())["stats"]["frost"]
-    lines = ["| severity | published, two sets of seeds | ours, 20 seeds | ratio |", "|---|---|---|---|"]
+    rows = []
     for severity, stats in published.items():
         first, second = stats["mean_abs_diff"]
         ours = np.mean(
             [np.abs(corrupt(images, "frost", int(severity), s).astype(int) - images).mean() for s in range(20)]
         )
         ratio = ours / ((first + second) / 2)
-        lines.append(f"| {severity} | {first:.1f}, {second:.1f} | {ours:.1f} | {ratio:.2f} |")
+        rows.append([severity, f"{first:.1f}, {second:.1f}", f"{ours:.1f}", f"{ratio:.2f}"])
+    lines = table(["severity", "published, two sets of seeds", "ours, 20 seeds", "ratio"], rows)
     return "\n".join(lines) + "\n"
 
 
 def seeds() -> str:
     """How far the two published sets of draws lie from the mean of our seeds, in standard deviations."""
-    found = json.loads(SEEDS.read_text())
-    lines = ["| corruption | z of the two published sets, by severity |", "|---|---|"]
+    found = stored("corruption-seeds")
+    rows = []
     for name in dict.fromkeys(row["name"] for row in found["rows"]):
-        rows = [row for row in found["rows"] if row["name"] == name]
-        cells = [f"{row['severity']}: {row['z'][0]:+.1f}, {row['z'][1]:+.1f}" for row in rows]
-        lines.append(f"| {name} | {'; '.join(cells)} |")
+        of_name = [row for row in found["rows"] if row["name"] == name]
+        rows.append([name, "; ".join(f"{row['severity']}: {row['z'][0]:+.1f}, {row['z'][1]:+.1f}" for row in of_name)])
     summary = found["summary"]
-    lines += [
-        "",
+    note = (
         f"{summary['n']} values of z: mean {summary['mean_z']:+.2f}, standard deviation {summary['sd_z']:.2f}, "
         f"{summary['beyond_2']} beyond ±2, the largest {summary['largest_z']:.2f}; Kolmogorov–Smirnov test against "
         f"Student's t with {found['seeds'] - 1} degrees of freedom: p = {summary['kolmogorov_smirnov_p']:.2f}. "
-        f"{found['seeds']} seeds of ours, {found['images']} images. Measured by `{found['command']}`.",
-    ]
-    return "\n".join(lines) + "\n"
+        f"{found['seeds']} seeds of ours, {found['images']} images. Measured by `{found['command']}`."
+    )
+    return "\n".join([*table(["corruption", "z of the two published sets, by severity"], rows), "", note, ""])
 
 
 def speed() -> str:
     """Images a second of each corruption."""
-    found = json.loads(SPEED.read_text())
-    lines = ["| corruption | images/s |", "|---|---|"]
+    found = stored("corruption-speed")
+    rows = []
     for name in NAMES:
         extra = " (extra)" if name in EXTRA_NAMES else ""
-        lines.append(f"| {name}{extra} | {found['images_per_second'][name]:,.0f} |")
-    lines += [
-        "",
+        rows.append([f"{name}{extra}", f"{found['images_per_second'][name]:,.0f}"])
+    note = (
         "32×32 colour images, one process, mean over severities. "
         f"{found['all_75_images']:,} images in all 75 ways took {found['all_75_measured_s']:.0f} s in "
         f"{found['processes']} processes on a machine of {found['cores']} cores whose load average was "
         f"{found['load_average']:.1f} in the end, other work included. "
-        f"Measured by `{found['command']}`.",
-    ]
-    return "\n".join(lines) + "\n"
+        f"Measured by `{found['command']}`."
+    )
+    return "\n".join([*table(["corruption", "images/s"], rows), "", note, ""])
 
 
 def png(pixels: np.ndarray) -> bytes:
@@ -107,9 +99,7 @@ def png(pixels: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-if __name__ == "__main__":
-    (HERE / "images" / "corruptions.png").write_bytes(sheet())
-    (HERE / "images" / "frost.png").write_bytes(png(frozen()))
-    (HERE / "generated" / "corruption-frost.md").write_text(frost(), encoding="utf-8")
-    (HERE / "generated" / "corruption-seeds.md").write_text(seeds(), encoding="utf-8")
-    (HERE / "generated" / "corruption-speed.md").write_text(speed(), encoding="utf-8")
+MAKER = Maker(
+    tables={"corruption-frost.md": frost, "corruption-seeds.md": seeds, "corruption-speed.md": speed},
+    pictures={"corruptions.png": sheet, "frost.png": lambda: png(frozen())},
+)
