@@ -10,8 +10,8 @@ from typing import Any
 
 import jax
 
-from nu_ensembles.studies.provenance import code_fingerprint
-from nu_ensembles.training.run_folder import environment
+from nu_ensembles.results_version import RESULTS_CODE
+from nu_ensembles.training import environment
 
 
 def device_slug() -> str:
@@ -51,7 +51,7 @@ class Recording:
                 self.rows = stored["rows"]
 
     def add(self, row: dict[str, Any]) -> None:
-        row = _plain(row | {"code": code_fingerprint()})
+        row = _plain(row | {"code": RESULTS_CODE})
         mine = [row.get(field) for field in self.key]
         self.rows = [other for other in self.rows if [other.get(field) for field in self.key] != mine] + [row]
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -44,8 +44,12 @@ def imported_by(tree: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            whole = node.module == PUBLIC
-            yield from (f"{PUBLIC}.{alias.name}" for alias in node.names) if whole else [node.module]
+            if node.module != PUBLIC:
+                yield node.module
+                continue
+            for alias in node.names:  # a room, or a public name
+                place = SOURCE / PUBLIC / alias.name
+                yield f"{PUBLIC}.{alias.name}" if place.is_dir() or place.with_suffix(".py").exists() else PUBLIC
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 import nu_ensembles as nu
 
 NOT_FOR_THE_CORE = {"matplotlib", "rich", "cyclopts", "jinja2", "optuna", "ray", "PIL", "pyarrow", "torch", "equinox"}
-OURS = {"nu_ensembles.cli", "nu_ensembles.report", "nu_ensembles.studies"}
+OURS = {"nu_ensembles.cli", "nu_ensembles.report", "nu_ensembles_studies"}
 
 FIT = """
 import numpy as np, nu_ensembles as nu

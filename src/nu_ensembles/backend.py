@@ -53,8 +53,12 @@ class Backend:
 
     @classmethod
     def current(cls) -> Backend:
-        """That of JAX's default device; a TPU counts as a GPU without cuDNN."""
-        platform = jax.default_backend()
+        """That of JAX's default device."""
+        return cls.of(jax.default_backend())
+
+    @classmethod
+    def of(cls, platform: str) -> Backend:
+        """That of a platform by JAX's name; what is neither CPU nor GPU counts as a GPU without cuDNN."""
         return {"cpu": CPU, "gpu": GPU}.get(platform, TPU)
 
 

@@ -28,8 +28,8 @@ def calls(monkeypatch):
         seen.append((n_seeds, seed, verbose, command))
         return Result()
 
-    monkeypatch.setattr("nu_ensembles.studies.demo.run_demo", run_demo)
-    monkeypatch.setattr("nu_ensembles.studies.demo_table.print_demo", lambda _: print("a table"))
+    monkeypatch.setattr("nu_ensembles_studies.demo.run.run_demo", run_demo)
+    monkeypatch.setattr("nu_ensembles_studies.demo.terminal.print_demo", lambda _: print("a table"))
     return seen
 
 

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from makers import corruptions as page
 from nu_ensembles.report.contact_sheet import sheet_pixels
 
 DOCS = Path(__file__).parents[2] / "docs"
-
-
-@pytest.fixture(scope="module")
-def page() -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location("make_corruptions_page", DOCS / "make_corruptions_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,16 +21,8 @@ def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("snow 1 (8, 32, 32, 3)\n")
 
 
-def test_the_table_of_speeds_is_the_one_that_the_results_give(page: types.ModuleType) -> None:
-    assert (DOCS / "generated" / "corruption-speed.md").read_text("utf-8") == page.speed()
-
-
-def test_the_table_of_seeds_is_the_one_that_the_results_give(page: types.ModuleType) -> None:
-    assert (DOCS / "generated" / "corruption-seeds.md").read_text("utf-8") == page.seeds()
-
-
 @pytest.mark.slow
-def test_the_picture_of_frost_is_small_and_shows_the_colours_of_the_textures(page: types.ModuleType) -> None:
+def test_the_picture_of_frost_is_small_and_shows_the_colours_of_the_textures() -> None:
     file = DOCS / "images" / "frost.png"
     assert file.stat().st_size < 300_000
     with Image.open(file) as picture:
@@ -50,7 +31,7 @@ def test_the_picture_of_frost_is_small_and_shows_the_colours_of_the_textures(pag
     assert drawn.mean(axis=(0, 1)) == pytest.approx(page.frozen().mean(axis=(0, 1)), abs=3)
 
 
-def test_the_table_of_frost_says_what_the_code_does(page: types.ModuleType) -> None:
+def test_the_table_of_frost_says_what_the_code_does() -> None:
     def numbers(text: str) -> list[float]:
         return [float(each) for each in re.findall(r"\d+\.\d+", text)]
 
@@ -59,7 +40,7 @@ def test_the_table_of_frost_says_what_the_code_does(page: types.ModuleType) -> N
     assert numbers(text) == pytest.approx(numbers(page.frost()), rel=0.02)
 
 
-def test_the_picture_is_small_and_shows_the_colours_of_the_sheet(page: types.ModuleType) -> None:
+def test_the_picture_is_small_and_shows_the_colours_of_the_sheet() -> None:
     file = DOCS / "images" / "corruptions.png"
     assert file.stat().st_size < 600_000
     images = np.load(page.GOLDEN / "clean.npz")["images"][list(page.SHOWN)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nu_ensembles as nu
-from nu_ensembles.studies.demo_result import DemoSettings
+from nu_ensembles_studies.demo.result import DemoSettings
 
 SEEDS = range(3)
 # Accuracy above that of a single network, mean over the seeds. MC dropout loses half a point (of 24 seeds -0.4 ± 0.2).

@@ -16,7 +16,7 @@ from nu_ensembles.report.page import (
     Paragraph,
     Picture,
     Section,
-    Table,
+    SortableTable,
     duration,
     render_page,
     write_page,
@@ -34,7 +34,7 @@ def drawn(title: str = "0.0001 is kept") -> Figure:
 
 
 def page(text: str = "plain text") -> Page:
-    table = Table(
+    table = SortableTable(
         "A caption",
         [Column("Name", text=True), Column("Score", "What it means.")],
         [[Cell("first"), Cell("0.512 ± 0.020", 0.512, "better")], [Cell(text), Cell("–", "–")]],

@@ -2,14 +2,15 @@
 
 import shutil
 import subprocess
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from nu_ensembles.report.heatmap import nll_heat_map
-from nu_ensembles.report.page import Cell, Column, Gallery, Page, Paragraph, Picture, Section, Table, write_page
-from nu_ensembles.studies.demo_result import Grid
+from nu_ensembles.report.page import Cell, Column, Gallery, Page, Paragraph, Picture, Section, SortableTable, write_page
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = (
@@ -28,7 +29,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="no c
 
 @pytest.fixture(scope="module")
 def page_path(tmp_path_factory):
-    grid = Grid(np.array([0.0, 0.01]), np.arange(1, 13), np.linspace(0.5, 2, 24).reshape(2, 12), (0, 0), (0, 0))
+    nll = np.linspace(0.5, 2, 24).reshape(2, 12)
+    grid: Any = SimpleNamespace(betas=np.array([0.0, 0.01]), steps=np.arange(1, 13), nll=nll, chosen=(0, 0))
     columns = [Column("Name", text=True), *(Column(f"Score {n}") for n in range(8))]
     rows = [
         [Cell(name), *(Cell(f"{value:.3f} ± 0.010", value) for _ in range(8))]
@@ -36,7 +38,7 @@ def page_path(tmp_path_factory):
     ]
     blocks = [
         Paragraph("words " * 60),
-        Table("Scores", columns, rows),
+        SortableTable("Scores", columns, rows),
         Gallery([Picture(nll_heat_map(grid), "c", "a")], wide=True),
     ]
     path = tmp_path_factory.mktemp("page") / "report.html"

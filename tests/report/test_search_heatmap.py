@@ -1,18 +1,28 @@
 """The heat map shows what was measured, leaves out what was not, and frames the choices."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 
 from nu_ensembles.report.heatmap import nll_heat_map
-from nu_ensembles.studies.demo_result import Grid
 
-GRID = Grid(
+
+@dataclasses.dataclass
+class Found:
+    """What a search found, as far as the picture needs it."""
+
+    betas: np.ndarray
+    steps: np.ndarray
+    nll: np.ndarray
+    chosen: tuple[int, int]
+
+
+GRID = Found(
     betas=np.array([0.0, 0.003]),
     steps=np.array([10, 20, 40]),
     nll=np.array([[2.0, 0.61, 0.80], [2.0, 0.55, np.nan]]),
     chosen=(1, 1),
-    best=(1, 1),
 )
 
 
@@ -35,7 +45,7 @@ def test_frames_stand_around_the_choice_and_the_early_stop_of_beta_zero():
 
 
 def test_without_beta_zero_no_standard_ensemble_is_marked():
-    grid = Grid(np.array([0.001]), GRID.steps, GRID.nll[1:], (0, 1), (0, 1))
+    grid = Found(np.array([0.001]), GRID.steps, GRID.nll[1:], (0, 1))
     assert [patch.get_label() for patch in nll_heat_map(grid).patches] == ["chosen (ν auto)"]
 
 

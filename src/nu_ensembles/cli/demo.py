@@ -48,8 +48,8 @@ def demo(
       quiet: Show no progress.
     """
     _refuse_taken(out, overwrite)
-    from nu_ensembles.studies.demo import run_demo
-    from nu_ensembles.studies.demo_table import print_demo
+    from nu_ensembles_studies.demo.run import run_demo
+    from nu_ensembles_studies.demo.terminal import print_demo
 
     result = run_demo(
         seeds, seed, verbose=0 if quiet else 1, command=f"nu-ensembles demo --seeds {seeds} --seed {seed}"

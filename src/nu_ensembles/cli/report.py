@@ -53,19 +53,19 @@ def report(
 
 
 def _draw_demo(folder: Path, path: Path) -> None:
-    from nu_ensembles.report.demo_page import demo_page
     from nu_ensembles.report.page import write_page
-    from nu_ensembles.studies.demo_result import DemoResult
+    from nu_ensembles_studies.demo.page import demo_page
+    from nu_ensembles_studies.demo.result import DemoResult
 
     write_page(path, demo_page(DemoResult.load(folder)))
 
 
 def _draw_study(folders: Sequence[Path], path: Path, mixed: bool, export: Path | None) -> None:
-    from nu_ensembles.studies.conduct import draw
-    from nu_ensembles.studies.merging import merged
-    from nu_ensembles.studies.results import Results
+    from nu_ensembles_studies.results.merging import merged
+    from nu_ensembles_studies.run.reading import read_results
+    from nu_ensembles_studies.run.study_run import draw
 
-    found = [Results.read(folder) for folder in folders]
+    found = [read_results(folder) for folder in folders]
     # The cells of one run may be mixed already, with the user's word for it.
     results = merged(found, mixed) if len(found) > 1 else found[0]
     if export is not None:

@@ -104,8 +104,8 @@ def study(
       json: Print one JSON object.
       quiet: Show no progress.
     """
-    from nu_ensembles.studies.options import RunOptions, StudyOptions
-    from nu_ensembles.studies.registry import find_study
+    from nu_ensembles_studies.declare.options import StudyOptions, StudyRunOptions
+    from nu_ensembles_studies.registry import find_study
 
     find_study(name)  # before JAX is loaded
     options = StudyOptions(
@@ -120,13 +120,13 @@ def study(
         rule or "",
         fine_betas,
         dtype,
-        data_dir,
         quick,
     )
-    from nu_ensembles.report.study_page import headline
-    from nu_ensembles.studies.conduct import REPORT, RESULTS, conduct
+    from nu_ensembles_studies.pages.study_page import headline
+    from nu_ensembles_studies.run.study_run import REPORT, RESULTS, run_study
 
-    how = RunOptions(
+    how = StudyRunOptions(
+        data_dir,
         time_limit,
         retry_failed,
         mixed,
@@ -137,7 +137,7 @@ def study(
         verbose=0 if quiet else 1,
     )
     folder = out or Path(f"study-{name}")
-    results, progress = conduct(name, options, folder, how, export=export)
+    results, progress = run_study(name, options, folder, how, export=export)
     sentences = headline(results)
     files = {"results": export or folder / RESULTS, "report": folder / REPORT}
     found = {"command": "study", "study": name, "out": folder, **files, "headline": sentences, **vars(progress)}

@@ -53,7 +53,7 @@ class Cell:
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class SortableTable:
     """A sortable table; the first cell of a row is its heading."""
 
     caption: str
@@ -102,7 +102,7 @@ class Section:
     """A heading with what stands under it."""
 
     title: str
-    blocks: Sequence[Paragraph | Table | Gallery]
+    blocks: Sequence[Paragraph | SortableTable | Gallery]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,67 @@
+"""The two measured tables of the README, which stand between marks there."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from makers.files import RESULTS, ROOT, Maker, stored, with_numbers_to_the_right
+from nu_ensembles_studies.declare import published
+from nu_ensembles_studies.demo.result import SETTING_PICKED, DemoResult
+from nu_ensembles_studies.demo.terminal import markdown_table
+from nu_ensembles_studies.pages.names_and_cells import row_name
+from nu_ensembles_studies.run.reading import read_results
+
+MARKS = ("<!-- {} table: made by docs/make_tables.py -->", "<!-- end of {} table -->")
+
+
+def demo() -> str:
+    """The demo's table and verdict."""
+    result = DemoResult.from_dict(stored("demo"), np.empty(0), np.empty(0))
+    versions = result.environment["versions"]
+    return (
+        f"Digits, {result.settings.n_labels} labels, {result.settings.n_unlabeled} unlabelled rows, "
+        f"{len(result.comparison.seeds)} splits, mean ± 95 % interval, from `{result.command}` "
+        f"({result.environment['system']}, jax {versions['jax']}):\n\n{markdown_table(result)}\n"
+        f"{' '.join(result.verdict)}\n\n{SETTING_PICKED}\n"
+    )
+
+
+def headline() -> str:
+    """Table 1's standard and nu rows beside the published values, and at equal epochs."""
+    results, rows = read_results(RESULTS / "table1.json"), []
+    for row in results.rows:
+        if row.protocol != "published" or row.method not in ("standard", "nu"):
+            continue
+        matched = results.find(row.method, row.place._replace(protocol="matched"))
+        assert matched is not None
+        cells = [
+            results.mean(row, "accuracy").text(1, 100),
+            results.mean(row, "nll").text(2),
+            results.mean(row, "ece").text(3),
+            f"{published.table_value(row.dataset, row.model, row.method, 'ece'):.3f}",
+            results.mean(matched, "ece").text(3),
+            results.mean(matched, "ece", "scaled").text(3),
+            str(sum(choice is not None for choice in results.chosen(row))),
+        ]
+        rows.append([row_name(row), *cells])
+    head = ["1,000 labels", "Accuracy %", "NLL", "ECE", "published ECE", "ECE at equal epochs", "the same, with T"]
+    device = results.about["environment"]["device"]
+    note = (
+        f"Mean ± 95 % interval over seeds, by `nu-ensembles study table1` on {device}. With T: after temperature "
+        "scaling on the validation rows."
+    )
+    return "\n".join([*with_numbers_to_the_right([*head, "seeds"], rows), "", note, ""])
+
+
+def readme() -> str:
+    """The README with its measured tables between their marks."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name, table in (("demo", demo), ("headline", headline)):
+        start, end = (mark.format(name) for mark in MARKS)
+        before, _, rest = text.partition(start)
+        _, _, after = rest.partition(end)
+        text = f"{before}{start}\n\n{table()}\n{end}{after}"
+    return text
+
+
+MAKER = Maker(others={"README.md": readme})

@@ -1,1 +1,0 @@
-"""Declared experiments: what is compared, on which seeds, and what came out."""

@@ -1,0 +1,1 @@
+"""What a study asks for: options, protocols, rows, and the cells that are trained for them."""

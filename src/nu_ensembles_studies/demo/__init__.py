@@ -1,0 +1,1 @@
+"""The demo: standard ensembles and nu-ensembles on handwritten digits."""

@@ -1,0 +1,1 @@
+"""One file is one study: its rows, its claims, and the sections that it alone shows."""

@@ -1,0 +1,1 @@
+"""From the name of a study and its options to a folder of results."""
