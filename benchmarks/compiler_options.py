@@ -7,8 +7,7 @@ Steps are those of `step_time.py` under the nu loss, every variant in a fresh pr
 programs. The first variant of a network tunes; those that do not change the tuning load what it chose, so that they
 run the same kernels, and their compile time says nothing. "all of cuDNN's engines" is XLA's own search, from which the
 package leaves some engines out, "all kernels timed" that of all of a deep network's kernels, not of convolutions and
-matrix products alone; "no head start" searches for all kernels only when the steps have been traced. With
-`--processes` compile times are medians. A variant that fails is recorded as failed.
+matrix products alone. With `--processes` compile times are medians. A variant that fails is recorded as failed.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ VARIANTS = {
 }
 # What changes the choice of kernels has to choose for itself.
 ALL_ENGINES = "all of cuDNN's engines"
-LEFT_OUT = {"all kernels timed": ("fewer trials",), "no head start": ("head start",)}
+LEFT_OUT = {"all kernels timed": ("fewer trials",)}
 TUNING = {
     ALL_ENGINES: (),
     **dict.fromkeys(LEFT_OUT, ()),

@@ -25,7 +25,6 @@ from step_time import NETWORKS, USUAL, without_cache
 
 SETTINGS = {
     "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1",  # there is no GPU whose libraries could be checked
-    "NU_ENSEMBLES_FUSED_UPDATE": "off",  # whose trial needs one
     "TF_CPP_MIN_LOG_LEVEL": "0",
     "TF_CPP_VMODULE": "gpu_compiler=1,hlo_pass_pipeline=1",
     "XLA_FLAGS": "--xla_gpu_autotune_level=0",
@@ -52,17 +51,14 @@ def measure(label: str, n_members: int) -> None:
     from jax.sharding import SingleDeviceSharding
 
     import nu_ensembles as nu
-    from nu_ensembles.diagnostics.rehearsal import random_data
-    from nu_ensembles.engine.assembly import Settings, member_lanes
+    from nu_ensembles.diagnostics.rehearsal import random_assembly
     from nu_ensembles.engine.augmentation import FlipAndCrop
     from nu_ensembles.engine.run import Run
-    from nu_ensembles.problem import random_key
+    from nu_ensembles.engine.settings import Settings
 
     name, options = NETWORKS[label]
     model, method = nu.models.build(name, 10, **options), nu.methods.Nu(0.01)
-    settings = Settings(augment=FlipAndCrop())
-    data = random_data((32, 32, 3), method, n_members, 10, 1000, 5000)
-    lanes = member_lanes(random_key(0), range(n_members), 1000, method, settings)
+    program, lanes, data = random_assembly(model, (32, 32, 3), method, n_members, Settings(augment=FlipAndCrop()))
     # Made on the CPU; from here on it is a GPU's program.
     machine = topologies.get_topology_desc("1x1x1", "cuda", target_config=H200, topology="1x1x1")
     there = SingleDeviceSharding(machine.devices[0])
@@ -71,7 +67,7 @@ def measure(label: str, n_members: int) -> None:
     def on_gpu(tree: Any) -> Any:
         return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=there), tree)
 
-    run = Run(settings.program(model, 1000, 5000), on_gpu(lanes), on_gpu(data))
+    run = Run(program, on_gpu(lanes), on_gpu(data))
     state = on_gpu(run._state_shapes())
     start = time.perf_counter()
     (lowered,) = run._lowered_steps(state)

@@ -33,8 +33,8 @@ import nu_ensembles as nu
 import torch_members
 from floor import Rates, floor, measured_rates
 from nu_ensembles.diagnostics.rehearsal import Rehearsal
-from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.engine.augmentation import FlipAndCrop
+from nu_ensembles.engine.settings import Settings
 from recording import Recording
 
 IMAGES = (32, 32, 3)

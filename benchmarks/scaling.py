@@ -21,15 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 import nu_ensembles as nu
-from nu_ensembles.diagnostics.rehearsal import Rehearsal, random_data
-from nu_ensembles.engine.assembly import Settings, member_lanes
+from nu_ensembles.diagnostics.rehearsal import Rehearsal, random_assembly
 from nu_ensembles.engine.augmentation import FlipAndCrop
-from nu_ensembles.engine.loops import many_sharded_steps
+from nu_ensembles.engine.settings import Settings
 from nu_ensembles.engine.train import train
-from nu_ensembles.problem import random_key
 from recording import Recording
 
 IMAGES, METHOD = (32, 32, 3), nu.methods.Nu(0.01)
@@ -93,10 +90,8 @@ def sequential(quick: bool) -> Any:
 
 def trained_one_by_one(name: str, n_members: int) -> dict[str, Any]:
     model, row_shape, settings = network(name)
-    data = random_data(row_shape, METHOD, n_members, 10, 1000, 5000)
-    program = settings.program(model, 1000, 5000)
-    lanes = member_lanes(random_key(0), range(n_members), 1000, METHOD, settings)
-    found = train(program, lanes, data, 16 if ON_GPU else 2, plan="sequential")
+    assembly = random_assembly(model, row_shape, METHOD, n_members, settings)
+    found = train(assembly, 16 if ON_GPU else 2, plan="sequential")
     assert found.plan.lanes_at_once == 1
     in_use = sum(array.nbytes for array in jax.live_arrays())
     return {"peak_bytes": peak_bytes(), "bytes_kept_on_device": in_use, "plan": found.plan.name}
@@ -124,8 +119,8 @@ def simulated() -> dict[str, Any]:
     collectives = 0
     if rehearsal.plan.n_devices > 1:
         run = rehearsal.run
-        arguments = run.program, run.mesh, run.state, run.lanes, run.data, run._block_of(0)
-        text = many_sharded_steps.lower(*arguments, np.int32(0), np.int32(1)).compile().as_text() or ""
+        (steps,) = run._lowered_steps(run.state)
+        text = steps.compile().as_text() or ""
         collectives = len(re.findall(r"all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter", text))
     return {
         "ms": ms,

@@ -20,7 +20,6 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ NETWORKS: dict[str, tuple[str, dict[str, str]]] = {
 USUAL = ("MLP 784-500-300, float32", "LeNet, bfloat16", "WRN-22-4, bfloat16")
 METHODS = ("nu", "standard")
 # What the package does so that deep networks compile in less time; can be left out, for comparison.
-SAVINGS = ("fewer trials", "head start")
+SAVINGS = ("fewer trials",)
 
 
 def measure(label: str, n_members: int, steps: int, methods: list[str], left_out: list[str]) -> None:
@@ -43,14 +42,12 @@ def measure(label: str, n_members: int, steps: int, methods: list[str], left_out
 
     import nu_ensembles as nu
     from nu_ensembles.diagnostics.rehearsal import Rehearsal
-    from nu_ensembles.engine import run
-    from nu_ensembles.engine.assembly import Settings
     from nu_ensembles.engine.augmentation import FlipAndCrop
+    from nu_ensembles.engine.fast import compilation
+    from nu_ensembles.engine.settings import Settings
 
     if "fewer trials" in left_out:
-        run.knows_options = lambda *_: False
-    if "head start" in left_out:
-        run.head_start = nullcontext
+        compilation.knows_options = lambda *_: False
     name, options = NETWORKS[label]
     jax.block_until_ready(jax.numpy.zeros(1) + 1)  # the device's start
     for method in methods:

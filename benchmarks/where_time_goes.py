@@ -20,8 +20,8 @@ import jax
 import nu_ensembles as nu
 from nu_ensembles.diagnostics.profiling import Event, StepProfile, added_up, profile_steps
 from nu_ensembles.diagnostics.rehearsal import Rehearsal
-from nu_ensembles.engine.assembly import Settings
 from nu_ensembles.engine.augmentation import FlipAndCrop
+from nu_ensembles.engine.settings import Settings
 from recording import Recording
 
 ON_GPU: dict[str, tuple[str, dict[str, Any]]] = {

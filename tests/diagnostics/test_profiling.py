@@ -7,7 +7,7 @@ import pytest
 from nu_ensembles import models
 from nu_ensembles.diagnostics.profiling import KINDS, Event, Kernel, StepProfile, added_up, kind_of, profile_steps
 from nu_ensembles.diagnostics.rehearsal import Rehearsal, random_assembly
-from nu_ensembles.engine.assembly import Settings
+from nu_ensembles.engine.settings import Settings
 from nu_ensembles.methods import AgreeToDisagree, Method, Nu, Standard
 
 # As an H200 (jax 0.11) and a CPU (jax 0.10) name them.
@@ -26,7 +26,6 @@ NAMES = {
     "wrapped_convert": "optimiser, elementwise",
     "broadcast_add_fusion": "optimiser, elementwise",
     "fusion": "optimiser, elementwise",
-    "body_mosaic_gpu_kernel": "optimiser, elementwise",
     "loop_pad_fusion": "copy, transposition",
     "input_concatenate_fusion": "copy, transposition",
     "input_convert_transpose_fusion": "copy, transposition",
@@ -90,10 +89,9 @@ def test_a_traced_convolutional_network_convolves() -> None:
     assert rehearsal.run.step == 1 + 2 + 2 + 2
 
 
-def test_random_data_are_what_a_method_asks_for() -> None:
+def test_random_rows_are_what_a_method_asks_for() -> None:
     def sizes(method: Method) -> list[tuple[int, ...] | None]:
-        network = models.mlp(2, hidden=(3,))
-        data = random_assembly(network, (4,), method, 3, Settings(), n_classes=2, n_rows=40, n_unlabeled=50).data
+        data = random_assembly(models.mlp(2, hidden=(3,)), (4,), method, 3, Settings(), 2, 40, 50).data
         return [
             None if part is None else part.shape for part in (data.x, data.x_unlabeled, data.targets, data.previous)
         ]

@@ -67,17 +67,18 @@ def profile(
     from nu_ensembles import methods, models
     from nu_ensembles.diagnostics.profiling import profile_steps
     from nu_ensembles.diagnostics.rehearsal import Rehearsal
-    from nu_ensembles.engine.assembly import Settings
     from nu_ensembles.engine.augmentation import FlipAndCrop
+    from nu_ensembles.engine.settings import Settings
     from nu_ensembles.training.run_folder import environment
 
     way = methods.build(method)
-    if isinstance(way, methods.Procedure):
+    if not way.is_one_training:
         raise InputError(f"{method!r} is a procedure of several trainings; profile a loss, such as nu or standard.")
     options = {} if model.startswith("mlp") else {"dtype": dtype}
+    network = models.build(model, classes, **options)
     augment = FlipAndCrop() if len(row_shape) == 3 else None
     settings = Settings(batch_size=batch_size, augment=augment, plan=plan)
-    rehearsal = Rehearsal(models.build(model, classes, **options), row_shape, way, members, settings, n_classes=classes)
+    rehearsal = Rehearsal(network, row_shape, way.base, members, settings, n_classes=classes)
     found = profile_steps(rehearsal, steps, min(steps, 16))
     what = {"model": model, "options": options, "row_shape": row_shape, "method": method, "members": members}
     what |= {"batch_size": batch_size, "steps": steps, "plan": dataclasses.asdict(rehearsal.plan)}

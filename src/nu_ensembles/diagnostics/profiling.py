@@ -33,8 +33,6 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _CONVOLUTION = re.compile(r"conv(?!ert)|fprop|dgrad|wgrad|cudnn|winograd|implicit_gemm")
 _PRODUCT = re.compile(r"gemm|nvjet|cublas|cutlass|matmul|split_?k")
-# The update that `fused_update.py` writes in Mosaic GPU; it multiplies gradients on the way.
-_UPDATE = re.compile(r"mosaic_gpu")
 _SORTING = re.compile(r"threefry|rng|random|sort|cub::")
 # `ynn` is XLA's library on the CPU; exclusive or is what random bits are made by.
 _PRODUCT_WORDS, _BITS = re.compile(r"\b(dot|ynn|onednn)\b"), re.compile(r"\b(xor|or|shift)\b")
@@ -58,8 +56,6 @@ def kind_of(kernel: str) -> Kind:
     """What a kernel of this name does."""
     name = kernel.lower()
     words = re.sub(r"[^a-z]+", " ", name)
-    if _UPDATE.search(name):
-        return "optimiser, elementwise"
     if _CONVOLUTION.search(name):
         return "convolution"
     if _PRODUCT.search(name) or _PRODUCT_WORDS.search(words):

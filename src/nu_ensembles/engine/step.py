@@ -136,7 +136,7 @@ def forward_pass(program: Program, state: LaneState, lanes: Lanes, batch: Batch,
     def independent(params: Any, batch: Batch) -> tuple[Array, tuple[Array, Any]]:
         def one_lane(params: Any, model_state: Any, method: Any, batch: Batch, keys: Array) -> tuple[Array, Any]:
             forward = NetworkPass(program.model, params, model_state, *keys)
-            return method.training_loss(forward, batch), forward.state
+            return method.loss(forward, batch), forward.state
 
         losses, new_state = jax.vmap(one_lane)(params, state.model_state, lanes.method, batch, keys)
         return jnp.sum(losses), (losses, new_state)
@@ -144,7 +144,7 @@ def forward_pass(program: Program, state: LaneState, lanes: Lanes, batch: Batch,
     def joint(params: Any, batch: Batch) -> tuple[Array, tuple[Array, Any]]:
         forward = JointPass(program.model, params, state.model_state, keys[:, 0])
         method = jax.tree.map(lambda value: value[0], lanes.method)
-        loss = method.training_loss(forward, batch)
+        loss = method.loss(forward, batch)
         return loss, (jnp.full((lanes.n_lanes,), loss), forward.state)
 
     def objective(params: Any, auxiliary: Any) -> tuple[Array, tuple[Array, Any]]:

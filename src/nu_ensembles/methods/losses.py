@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 from jax import Array
-
-if TYPE_CHECKING:
-    from nu_ensembles.methods.protocol import Batch, Forward
 
 
 def log_likelihood(logits: Array, labels: Array) -> Array:
@@ -59,21 +54,6 @@ def uniform_cross_entropy(logits: Array, weights: Array | None = None) -> Array:
     logits = at_least_float32(logits)
     losses = jax.nn.logsumexp(logits, axis=-1) - jnp.mean(logits, axis=-1)
     return jnp.mean(losses if weights is None else weights * losses, axis=-1)
-
-
-def fused_two_part_loss(forward: Forward, batch: Batch, beta: Array | float) -> Array:
-    """`CE(labelled) + beta * CE(unlabelled)` as one weighted sum over all rows.
-
-    Half the kernels of a step's smallest tensors, and the same number up to rounding.
-    """
-    assert batch.x_unlabeled is not None
-    assert batch.y_unlabeled is not None
-    labelled, unlabelled = forward(batch.x, batch.x_unlabeled)
-    fit = log_likelihood(jnp.concatenate([labelled, unlabelled]), jnp.concatenate([batch.y, batch.y_unlabeled]))
-    # Cast first: weights and beta are float32 in a float64 training, too, and their quotients would be.
-    weight, beta = batch.weight.astype(fit.dtype), jnp.asarray(beta, fit.dtype)
-    weights = weight / len(batch.y), jnp.full(batch.y_unlabeled.shape, beta / len(batch.y_unlabeled))
-    return -jnp.sum(jnp.concatenate(weights) * fit)
 
 
 def at_least_float32(logits: Array) -> Array:

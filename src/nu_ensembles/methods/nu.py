@@ -1,8 +1,9 @@
 """nu-ensembles: every member also fits its own random labels on the unlabelled data [Algorithm 1, eq. 5].
 
-  mean CE over Z  +  beta * mean CE over U_i  (+ weight decay, which belongs to the optimiser)
+  L(Z)  +  beta * L(U_i)  (+ gamma ‖w_i‖², the weight decay, which belongs to the optimiser)
 
-U_i carries member i's labels, drawn once. At beta = 0 this is the standard ensemble, and runs as such.
+L is the mean cross-entropy. U_i carries member i's labels, drawn once. At beta = 0 this is the standard ensemble, and
+runs as such.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from jax import Array
 from nu_ensembles.checks import check_coefficient
 from nu_ensembles.errors import unknown_name
 from nu_ensembles.methods.labels import random_labels
-from nu_ensembles.methods.losses import cross_entropy, fused_two_part_loss, uniform_cross_entropy
+from nu_ensembles.methods.losses import cross_entropy, uniform_cross_entropy
 from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, Shape, is_zero, method
 from nu_ensembles.methods.standard import Standard
 
@@ -69,13 +70,8 @@ class Nu(BaseMethod):
 
     def loss(self, forward: Forward, batch: Batch) -> Array:
         assert batch.x_unlabeled is not None
-        on_labelled, on_unlabelled = forward(batch.x, batch.x_unlabeled)
-        fit = cross_entropy(on_labelled, batch.y, batch.weight)
-        if batch.y_unlabeled is None:
-            return fit + self.beta * uniform_cross_entropy(on_unlabelled)
-        return fit + self.beta * cross_entropy(on_unlabelled, batch.y_unlabeled)
+        on_z, on_u = forward(batch.x, batch.x_unlabeled)
+        return cross_entropy(on_z, batch.y, batch.weight) + self.beta * self._loss_on_u(on_u, batch.y_unlabeled)
 
-    def training_loss(self, forward: Forward, batch: Batch) -> Array:
-        if batch.y_unlabeled is None:
-            return self.loss(forward, batch)
-        return fused_two_part_loss(forward, batch, self.beta)
+    def _loss_on_u(self, logits: Array, labels: Array | None) -> Array:
+        return uniform_cross_entropy(logits) if labels is None else cross_entropy(logits, labels)

@@ -158,15 +158,6 @@ class Method(Protocol):
         """
         ...
 
-    def training_loss(self, forward: Forward, batch: Batch) -> Array:
-        """The same number in the form that trains fastest.
-
-        Args:
-          forward: as in `loss`.
-          batch: as in `loss`.
-        """
-        ...
-
     def auxiliary(self, key: Array, n_features: int, n_classes: int) -> Any:
         """A member's share of the method's own trainable parameters (a discriminator, say), freshly drawn.
 
@@ -245,9 +236,6 @@ class BaseMethod(Carried):
 
     def loss(self, forward: Forward, batch: Batch) -> Array:
         raise NotImplementedError
-
-    def training_loss(self, forward: Forward, batch: Batch) -> Array:
-        return self.loss(forward, batch)
 
     def auxiliary(self, key: Array, n_features: int, n_classes: int) -> Any:
         return ()

@@ -60,7 +60,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from contextvars import ContextVar
 from typing import Any, Literal
 
 import jax
@@ -91,8 +90,6 @@ WEIGHT_GRADIENT = {
     "patches": lowerings.patches_weight_gradient,
     "unrolled": unrolled.unrolled_weight_gradient,
 }
-# Called with every weight gradient of many members that is traced, and with what it is traced with.
-weight_gradients_watched: ContextVar[Callable[..., None]] = ContextVar("watched", default=lambda *_: None)
 # Inputs of so few channels (images) would be mostly zeros after filling up.
 THIN = 4
 # Beyond this many members an unrolled program takes longer to compile than it saves.
@@ -247,10 +244,7 @@ def _weight_gradient(geometry: Geometry, size: tuple[int, int]) -> Callable[[Arr
 
     def members(kept: Array, g: Array) -> Array:
         x = _as_kept(kept)
-        lowering = WEIGHT_GRADIENT[_chosen((len(x), *size, x.shape[4], g.shape[4]))]
-        gradient = functools.partial(lowering, geometry, size=size)
-        weight_gradients_watched.get()(gradient, x, g)
-        return gradient(x, g)
+        return WEIGHT_GRADIENT[_chosen((len(x), *size, x.shape[4], g.shape[4]))](geometry, x, g, size)
 
     return _pass(one_member, members)
 
