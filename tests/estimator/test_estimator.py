@@ -502,6 +502,27 @@ def test_a_killed_fit_resumes_after_its_search(
     assert resumed.verdict_ == searched.verdict_
 
 
+def test_members_can_be_added_to_what_a_classifier_trained(blobs) -> None:
+    x, y, u = blobs
+    small, large = (fixed(n_members=n, max_iter=3).fit(x, y, X_unlabeled=u) for n in (2, 3))
+    added = nu.fit(
+        models.mlp(3, hidden=(8,)),
+        x,
+        y,
+        u,
+        nu.methods.Nu(0.1),
+        n_members=3,
+        epochs=3,
+        seed=small.ensemble_.training["seed"],
+        standardize=True,
+        batch_size=8,
+        learning_rate=0.01,
+        add_to=small.ensemble_,
+    )
+    assert added.n_members == 3
+    np.testing.assert_allclose(added.predict_members(x), large.predict_members(x), atol=1e-5)
+
+
 # Methods of several trainings, and those whose members meet
 
 
