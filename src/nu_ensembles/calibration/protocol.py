@@ -65,6 +65,16 @@ class FittedCalibrator:
         """Of checked probabilities `[N, C]`, or `[K, N, C]` where it `takes_members`; rows need not sum to one."""
         raise NotImplementedError
 
+    def fits_together(self) -> bool:
+        """Whether it calibrates a row that every calibrator can."""
+        try:
+            with np.errstate(all="ignore"):
+                uniform = np.full((1, 1, self.n_classes), 1.0 / self.n_classes)
+                calibrated = self.calibrated(uniform if self.takes_members else uniform[0])
+        except (ValueError, IndexError, ZeroDivisionError, MemoryError):
+            return False
+        return calibrated.shape == (1, self.n_classes) and bool(np.isfinite(calibrated).all())
+
     def state(self) -> State:
         """Its name, numbers and arrays; `calibration.restore` makes the calibrator of it again."""
         return {"calibrator": self.name} | {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
@@ -76,12 +86,7 @@ class FittedCalibrator:
         if state.get("calibrator") != cls.name or set(state) != {"calibrator", *wanted}:
             raise InputError(f"This is not the state of the calibrator {cls.name!r}: give what its state() returned.")
         calibrator = cls(**{name: _plain(name, state[name], str(kind)) for name, kind in wanted.items()})
-        try:  # on a row that everyone can calibrate
-            with np.errstate(all="ignore"):
-                whole = np.isfinite(calibrator.apply(np.full((1, calibrator.n_classes), 1.0 / calibrator.n_classes)))
-        except (ValueError, IndexError, ZeroDivisionError, MemoryError):
-            whole = np.zeros(1)
-        if not np.all(whole):
+        if not calibrator.fits_together():
             raise InputError(f"The state of the calibrator {cls.name!r} does not fit together: save it again.")
         return calibrator
 

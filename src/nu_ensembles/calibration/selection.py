@@ -16,7 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from nu_ensembles.calibration.identity import Identity
 from nu_ensembles.calibration.matrix_scaling import MatrixScaling
 from nu_ensembles.calibration.member_temperature import MemberTemperature
-from nu_ensembles.calibration.protocol import Calibrator, FittedCalibrator, LabelledRows, Values, labelled_rows
+from nu_ensembles.calibration.protocol import (
+    Calibrator,
+    FittedCalibrator,
+    LabelledRows,
+    Values,
+    check_weight,
+    labelled_rows,
+)
 from nu_ensembles.calibration.smoothed_temperature import SmoothedTemperature
 from nu_ensembles.calibration.temperature import Temperature
 from nu_ensembles.calibration.vector_scaling import VectorScaling
@@ -33,6 +40,10 @@ AUTO: tuple[Calibrator, ...] = (
     MatrixScaling(),
 )
 """What "auto" tries. Beta calibration and isotonic regression are left out: see docs/calibration.md."""
+
+
+FEWEST_ROWS = 10
+"""With fewer rows nothing is taken: two that happen to gain alike would make a narrow interval."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -101,7 +112,7 @@ def choose_calibrator(
     rows = labelled_rows(probabilities, labels, weight)
     part_of = parts(fold_of, len(np.asarray(labels)))
     if weight is not None:
-        part_of = part_of[np.asarray(weight, np.float64) > 0]
+        part_of = part_of[check_weight(weight, len(part_of)) > 0]
     if len(np.unique(part_of)) == 1:
         part_of = np.arange(len(part_of)) % 2
     tried = (Identity(), *(each for each in candidates if not each.takes_members or len(rows.members) > 1))
@@ -109,7 +120,8 @@ def choose_calibrator(
         raise InputError("Two of the candidates have the same name: give each calibrator once.")
     losses = np.stack([out_of_fold_losses(each, rows, part_of) for each in tried])
     mean = losses @ rows.weight
-    clear = [_clearly_lower(Gain.of(each, losses[0], rows.weight)) for each in losses]
+    gains = [Gain.of(each, losses[0], rows.weight) for each in losses]
+    clear = [gain.is_clear and gain.relative < 0 and len(rows.labels) >= FEWEST_ROWS for gain in gains]
     best = int(np.argmin(np.where(clear, mean, np.inf))) if any(clear) else 0
     gain = Gain.of(_by_the_rule(losses, rows.weight, part_of), losses[0], rows.weight)
     return Choice(tried[best].fitted(rows), gain, tuple(each.name for each in tried), losses, rows.weight)
@@ -147,7 +159,3 @@ def _by_the_rule(losses: Values, weight: Values, part_of: NDArray[np.int64]) -> 
         others = ~here if (~here).any() else here
         taken[here] = losses[np.argmin(losses[:, others] @ weight[others]), here]
     return taken
-
-
-def _clearly_lower(gain: Gain) -> bool:
-    return gain.is_clear and gain.relative < 0

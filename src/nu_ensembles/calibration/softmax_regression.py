@@ -5,11 +5,13 @@ The summed NLL of softmax(z), z linear in the parameters, is convex, and a squar
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
+from threadpoolctl import ThreadpoolController
 
 from nu_ensembles.calibration.protocol import LabelledRows, Values
 
@@ -30,4 +32,13 @@ def minimum(objective: Objective, start: Values, bounds: Bounds | None = None) -
     """Where a smooth function is lowest, by L-BFGS; `objective` returns the value and the gradient."""
     # Twenty pairs instead of ten: with C² parameters the curvature of few rows has many directions.
     options = {"maxiter": 2000, "maxfun": 4000, "maxcor": 20, "ftol": 1e-13, "gtol": 1e-7}
-    return np.asarray(minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x)
+    # L-BFGS asks LAPACK to factor matrices of at most 40 x 40: with threads that takes a hundred times as long.
+    with _libraries().limit(limits=1, user_api="blas"):
+        found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return np.asarray(found.x)
+
+
+@functools.cache
+def _libraries() -> ThreadpoolController:
+    """The linear algebra of this process; scipy's is loaded by the imports above."""
+    return ThreadpoolController()

@@ -36,7 +36,7 @@ class Gain:
         """From two losses `[N]` of the same rows."""
         difference, error = paired_difference(losses, reference, weight)
         # A reference that is certain and right everywhere has no loss to be compared with.
-        level = max(float(np.sum(reference * weight) / weight.sum()), np.finfo(np.float64).tiny)
+        level = max(float(np.sum(reference * weight) / weight.sum()), float(np.finfo(np.float32).tiny))
         n = len(losses)
         width = float(student_t.ppf(0.5 + LEVEL / 2, n - 1)) if n > 1 else np.inf
         return cls(difference / level, width * error / level if n > 1 else np.inf)
