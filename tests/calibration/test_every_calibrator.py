@@ -128,7 +128,7 @@ def test_misuse_is_explained() -> None:
         calibration.build("temperatur")
     with pytest.raises(InputError, match=r"Unknown option of calibrator 'temperature' 'priors'. Did you mean 'prior'"):
         calibration.build("temperature", priors=1.0)
-    with pytest.raises(InputError, match="prior is -1: give a finite number of at least 0"):
+    with pytest.raises(InputError, match="prior must be a number of at least 0, not -1"):
         calibration.build("temperature", prior=-1)
     with pytest.raises(InputError, match="fitted on 2 classes but the probabilities have 3"):
         fitted.apply([[0.2, 0.3, 0.5]])

@@ -13,7 +13,7 @@ from nu_ensembles.calibration.matrix_scaling import FittedMatrixScaling, MatrixS
 from nu_ensembles.calibration.member_temperature import FittedMemberTemperature, MemberTemperature
 from nu_ensembles.calibration.pooling import pool, pooling_weights
 from nu_ensembles.calibration.protocol import Calibrator, FittedCalibrator
-from nu_ensembles.calibration.selection import AUTO, Choice, choose_calibrator
+from nu_ensembles.calibration.selection import AUTO, CalibratorChoice, choose_calibrator
 from nu_ensembles.calibration.smoothed_temperature import FittedSmoothedTemperature, SmoothedTemperature
 from nu_ensembles.calibration.temperature import FittedTemperature, Temperature
 from nu_ensembles.calibration.vector_scaling import FittedVectorScaling, VectorScaling
@@ -24,7 +24,7 @@ __all__ = [
     "CALIBRATORS",
     "Beta",
     "Calibrator",
-    "Choice",
+    "CalibratorChoice",
     "FittedCalibrator",
     "Identity",
     "Isotonic",

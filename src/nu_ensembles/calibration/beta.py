@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, log_expit, softmax
 
-from nu_ensembles.calibration.protocol import Calibrator, FittedCalibrator, LabelledRows, Values, check_strength
+from nu_ensembles.calibration.protocol import Calibrator, FittedCalibrator, LabelledRows, Values, check_strengths
 from nu_ensembles.calibration.softmax_regression import minimum
 from nu_ensembles.metrics.temperature import log_probability
 
@@ -32,7 +32,7 @@ class Beta(Calibrator):
     name: ClassVar[str] = "beta"
 
     def __post_init__(self) -> None:
-        check_strength(self)
+        check_strengths(self)
 
     def fitted(self, rows: LabelledRows) -> FittedBeta:
         log_p, log_rest = logs(rows.probs)

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from nu_ensembles.calibration.protocol import Calibrator, FittedCalibrator, LabelledRows, Values, check_strength
+from nu_ensembles.calibration.protocol import Calibrator, FittedCalibrator, LabelledRows, Values, check_strengths
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Isotonic(Calibrator):
     name: ClassVar[str] = "isotonic"
 
     def __post_init__(self) -> None:
-        check_strength(self)
+        check_strengths(self)
 
     def fitted(self, rows: LabelledRows) -> FittedIsotonic:
         points, values = [], []

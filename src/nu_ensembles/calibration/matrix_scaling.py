@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import softmax
 
 from nu_ensembles.calibration.preparation import preparation_of, prepared
-from nu_ensembles.calibration.protocol import Calibrator, FittedCalibrator, LabelledRows, Values, check_strength
+from nu_ensembles.calibration.protocol import Calibrator, FittedCalibrator, LabelledRows, Values, check_strengths
 from nu_ensembles.calibration.softmax_regression import minimum, nll_and_residuals
 from nu_ensembles.metrics.temperature import PRIOR
 
@@ -36,7 +36,7 @@ class MatrixScaling(Calibrator):
     name: ClassVar[str] = "matrix_scaling"
 
     def __post_init__(self) -> None:
-        check_strength(self)
+        check_strengths(self)
 
     def fitted(self, rows: LabelledRows) -> FittedMatrixScaling:
         divisor, share = preparation_of(rows, self.temperature_prior)

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from nu_ensembles.calibration.protocol import Calibrator, FittedCalibrator, LabelledRows, Values, check_strength
+from nu_ensembles.calibration.protocol import Calibrator, FittedCalibrator, LabelledRows, Values, check_strengths
 from nu_ensembles.calibration.softmax_regression import minimum, nll_and_residuals
 from nu_ensembles.metrics.temperature import LOG_T_LIMIT, PRIOR, fit_temperature, log_probability
 
@@ -34,7 +34,7 @@ class MemberTemperature(Calibrator):
     takes_members: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_strength(self)
+        check_strengths(self)
 
     def fitted(self, rows: LabelledRows) -> FittedMemberTemperature:
         log_probs = log_probability(rows.members)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nu_ensembles.checks import check_positive
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.inputs import Ints, check_labels, check_member_probs, mean_probability
 
@@ -116,12 +117,10 @@ class Calibrator:
         raise NotImplementedError
 
 
-def check_strength(calibrator: Any) -> None:
-    """Every option of a calibrator is the strength of a prior: a finite number of at least 0."""
+def check_strengths(calibrator: Any) -> None:
+    """Every option of a calibrator is the strength of a prior."""
     for field in dataclasses.fields(calibrator):
-        strength = getattr(calibrator, field.name)
-        if not isinstance(strength, int | float | np.integer | np.floating) or not 0.0 <= strength < np.inf:
-            raise InputError(f"{field.name} is {strength!r}: give a finite number of at least 0.")
+        check_positive(getattr(calibrator, field.name), field.name, zero_allowed=True)
 
 
 def check_members(probabilities: ArrayLike) -> Values:

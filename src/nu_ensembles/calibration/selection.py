@@ -47,7 +47,7 @@ FEWEST_ROWS = 10
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Choice:
+class CalibratorChoice:
     """A calibrator and the evidence for it.
 
     Attributes:
@@ -98,7 +98,7 @@ def choose_calibrator(
     fold_of: ArrayLike,
     weight: ArrayLike | None = None,
     candidates: Sequence[Calibrator] = AUTO,
-) -> Choice:
+) -> CalibratorChoice:
     """Chooses a calibrator by what it does for folds that it was not fitted on.
 
     Args:
@@ -124,7 +124,7 @@ def choose_calibrator(
     clear = [gain.is_clear and gain.relative < 0 and len(rows.labels) >= FEWEST_ROWS for gain in gains]
     best = int(np.argmin(np.where(clear, mean, np.inf))) if any(clear) else 0
     gain = Gain.of(_by_the_rule(losses, rows.weight, part_of), losses[0], rows.weight)
-    return Choice(tried[best].fitted(rows), gain, tuple(each.name for each in tried), losses, rows.weight)
+    return CalibratorChoice(tried[best].fitted(rows), gain, tuple(each.name for each in tried), losses, rows.weight)
 
 
 def parts(fold_of: ArrayLike, n_rows: int) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, logsumexp
 
-from nu_ensembles.calibration.protocol import Calibrator, FittedCalibrator, LabelledRows, Values, check_strength
+from nu_ensembles.calibration.protocol import Calibrator, FittedCalibrator, LabelledRows, Values, check_strengths
 from nu_ensembles.calibration.softmax_regression import minimum
 from nu_ensembles.metrics.temperature import LOG_T_LIMIT, PRIOR, fit_temperature, log_probability, scale_temperature
 
@@ -38,7 +38,7 @@ class SmoothedTemperature(Calibrator):
     name: ClassVar[str] = "smoothed_temperature"
 
     def __post_init__(self) -> None:
-        check_strength(self)
+        check_strengths(self)
 
     def fitted(self, rows: LabelledRows) -> FittedSmoothedTemperature:
         log_probs, n_classes = log_probability(rows.probs), rows.n_classes

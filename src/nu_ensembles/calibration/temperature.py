@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
-from nu_ensembles.calibration.protocol import Calibrator, FittedCalibrator, LabelledRows, Values, check_strength
+from nu_ensembles.calibration.protocol import Calibrator, FittedCalibrator, LabelledRows, Values, check_strengths
 from nu_ensembles.metrics.temperature import PRIOR, fit_temperature, scale_temperature
 
 
@@ -28,7 +28,7 @@ class Temperature(Calibrator):
     name: ClassVar[str] = "temperature"
 
     def __post_init__(self) -> None:
-        check_strength(self)
+        check_strengths(self)
 
     def fitted(self, rows: LabelledRows) -> FittedTemperature:
         return FittedTemperature(rows.n_classes, fit_temperature(rows.probs, rows.labels, self.prior, rows.weight))
