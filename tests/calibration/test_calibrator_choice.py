@@ -58,9 +58,9 @@ class Spy(Calibrator):
 
     name: ClassVar[str] = "spy"
 
-    def fitted(self, rows: LabelledRows) -> FittedCalibrator:
+    def _fitted(self, rows: LabelledRows) -> FittedCalibrator:
         self.seen.append(rows.labels.tolist())
-        return Identity().fitted(rows)
+        return Identity()._fitted(rows)
 
 
 def test_no_label_scores_a_calibrator_that_has_seen_it() -> None:

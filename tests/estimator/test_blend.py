@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn import base
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneOut, ShuffleSplit
@@ -22,6 +23,11 @@ import nu_ensembles as nu
 from nu_ensembles.errors import InputError
 
 TWO = (GaussianNB(), DecisionTreeClassifier(max_depth=2, random_state=0))
+
+
+def clone(estimator: Any) -> Any:
+    """scikit-learn's, whose type is that of anything that can be cloned."""
+    return base.clone(estimator)
 
 
 class Recorder(ClassifierMixin, BaseEstimator):
@@ -69,7 +75,7 @@ def test_learnt_weights_prefer_who_predicts_rows_that_it_has_not_seen(blobs) -> 
     blend = nu.Blend([GaussianNB(), DummyClassifier(strategy="most_frequent")]).fit(x, y)
     assert blend.weights_[0] > 0.6
     assert blend.weights_.sum() == pytest.approx(1.0)
-    equal = nu.Blend([GaussianNB(), DummyClassifier(strategy="uniform")], weight_prior=1e9).fit(x, y)
+    equal = nu.Blend(TWO, weight_prior=1e9).fit(x, y)
     np.testing.assert_allclose(equal.weights_, 0.5, atol=1e-6)
 
 

@@ -34,7 +34,8 @@ def forest(shuffled) -> nu.TemperedForest:
 @pytest.mark.parametrize("options", [{}, {"max_depth": 1}, {"min_samples_leaf": 20}, {"n_estimators": 1}], ids=str)
 def test_trees_as_arrays_give_the_probabilities_of_scikit_learn_to_the_last_bit(options: dict, digits) -> None:
     x, y = digits
-    theirs = RandomForestClassifier(**{"n_estimators": 20, "random_state": 0} | options).fit(x[:200], y[:200])
+    asked: dict[str, Any] = {"n_estimators": 20, "random_state": 0} | options
+    theirs = RandomForestClassifier(**asked).fit(x[:200], y[:200])
     ours = Trees.of(theirs.estimators_).probabilities(x)
     np.testing.assert_array_equal(ours, theirs.predict_proba(x))
 

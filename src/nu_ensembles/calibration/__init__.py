@@ -55,7 +55,12 @@ _FITTED: dict[str, type[FittedCalibrator]] = {fitted.name: fitted for _, fitted 
 
 
 def build(name: str, **options: Any) -> Calibrator:
-    """A calibrator by its name: `build("temperature", prior=10.0)`."""
+    """A calibrator by its name: `build("temperature", prior=10.0)`.
+
+    Args:
+      name: one of `CALIBRATORS`.
+      options: its attributes.
+    """
     if name not in CALIBRATORS:
         raise unknown_name("calibrator", name, CALIBRATORS)
     known = inspect.signature(CALIBRATORS[name]).parameters
@@ -66,7 +71,11 @@ def build(name: str, **options: Any) -> Calibrator:
 
 
 def restore(state: Mapping[str, Any]) -> FittedCalibrator:
-    """The fitted calibrator that a `state()` describes."""
+    """A fitted calibrator as it was stored.
+
+    Args:
+      state: what its `state()` returned, also after a round through JSON.
+    """
     name = state.get("calibrator") if isinstance(state, Mapping) else None
     if not isinstance(name, str) or name not in _FITTED:
         raise InputError(f"This is not the state of a calibrator (its name is {name!r}): give what state() returned.")

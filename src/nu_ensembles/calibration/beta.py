@@ -34,7 +34,7 @@ class Beta(Calibrator):
     def __post_init__(self) -> None:
         check_strengths(self)
 
-    def fitted(self, rows: LabelledRows) -> FittedBeta:
+    def _fitted(self, rows: LabelledRows) -> FittedBeta:
         log_p, log_rest = logs(rows.probs)
         sign = np.where(np.arange(rows.n_classes) == rows.labels[:, None], 1.0, -1.0)
         weight, shape = rows.weight[:, None], (3, rows.n_classes)
@@ -65,7 +65,7 @@ class FittedBeta(FittedCalibrator):
 
     name: ClassVar[str] = "beta"
 
-    def calibrated(self, probs: Values) -> Values:
+    def _calibrated(self, probs: Values) -> Values:
         log_p, log_rest = logs(probs)
         return softmax(log_expit(self.a * log_p - self.b * log_rest + self.shift), axis=1)
 

@@ -14,7 +14,7 @@ class Identity(Calibrator):
 
     name: ClassVar[str] = "none"
 
-    def fitted(self, rows: LabelledRows) -> FittedIdentity:
+    def _fitted(self, rows: LabelledRows) -> FittedIdentity:
         return FittedIdentity(rows.n_classes)
 
 
@@ -24,5 +24,5 @@ class FittedIdentity(FittedCalibrator):
 
     name: ClassVar[str] = "none"
 
-    def calibrated(self, probs: Values) -> Values:
+    def _calibrated(self, probs: Values) -> Values:
         return probs

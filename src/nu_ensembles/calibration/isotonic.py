@@ -32,7 +32,7 @@ class Isotonic(Calibrator):
     def __post_init__(self) -> None:
         check_strengths(self)
 
-    def fitted(self, rows: LabelledRows) -> FittedIsotonic:
+    def _fitted(self, rows: LabelledRows) -> FittedIsotonic:
         points, values = [], []
         of_identity = self.prior / len(rows.labels)
         for number in range(rows.n_classes):
@@ -57,7 +57,7 @@ class FittedIsotonic(FittedCalibrator):
 
     name: ClassVar[str] = "isotonic"
 
-    def calibrated(self, probs: Values) -> Values:
+    def _calibrated(self, probs: Values) -> Values:
         starts = self.starts.astype(int)
         parts = [slice(start, end) for start, end in itertools.pairwise(starts)]
         columns = [

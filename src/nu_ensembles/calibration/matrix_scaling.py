@@ -38,7 +38,7 @@ class MatrixScaling(Calibrator):
     def __post_init__(self) -> None:
         check_strengths(self)
 
-    def fitted(self, rows: LabelledRows) -> FittedMatrixScaling:
+    def _fitted(self, rows: LabelledRows) -> FittedMatrixScaling:
         divisor, share = preparation_of(rows, self.temperature_prior)
         n_classes = rows.n_classes
         # A column of ones makes the shift the last column of the matrix.
@@ -71,5 +71,5 @@ class FittedMatrixScaling(FittedCalibrator):
 
     name: ClassVar[str] = "matrix_scaling"
 
-    def calibrated(self, probs: Values) -> Values:
+    def _calibrated(self, probs: Values) -> Values:
         return softmax(prepared(probs, self.temperature, self.share) @ self.matrix.T + self.shift, axis=1)

@@ -36,7 +36,7 @@ class MemberTemperature(Calibrator):
     def __post_init__(self) -> None:
         check_strengths(self)
 
-    def fitted(self, rows: LabelledRows) -> FittedMemberTemperature:
+    def _fitted(self, rows: LabelledRows) -> FittedMemberTemperature:
         log_probs = log_probability(rows.members)
 
         def objective(logs: Values) -> tuple[float, Values]:
@@ -64,7 +64,7 @@ class FittedMemberTemperature(FittedCalibrator):
     name: ClassVar[str] = "member_temperature"
     takes_members: ClassVar[bool] = True
 
-    def calibrated(self, probs: Values) -> Values:
+    def _calibrated(self, probs: Values) -> Values:
         log_pool, _ = log_mean(log_probability(probs), 1.0 / self.inner)
         return softmax(log_pool / self.outer, axis=1)
 

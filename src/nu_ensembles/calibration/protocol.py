@@ -1,7 +1,7 @@
 """What a calibrator is: a map of probabilities, fitted on labelled rows that the model was not trained on.
 
-One file in this folder is one calibrator: a frozen dataclass of its options with `name` and `fitted`, and a frozen
-dataclass of what was fitted with `calibrated`. The classes here check what comes in from outside and see to it that
+One file in this folder is one calibrator: a frozen dataclass of its options with `name` and `_fitted`, and a frozen
+dataclass of what was fitted with `_calibrated`. The classes here check what comes in from outside and see to it that
 what goes out is never nan and sums to one.
 """
 
@@ -53,16 +53,20 @@ class FittedCalibrator:
     takes_members: ClassVar[bool] = False
 
     def apply(self, probabilities: ArrayLike) -> Values:
-        """Calibrated probabilities `[N, C]` of predictions `[N, C]` or of members' `[K, N, C]`."""
+        """Calibrated probabilities `[N, C]`.
+
+        Args:
+          probabilities: predictions `[N, C]`, or the members' `[K, N, C]`.
+        """
         members = check_members(probabilities)
         if members.shape[2] != self.n_classes:
             raise InputError(
                 f"The calibrator was fitted on {self.n_classes} classes but the probabilities have "
                 f"{members.shape[2]}: give those of the same model."
             )
-        return normalised(self.calibrated(members if self.takes_members else mean_probability(members)))
+        return normalised(self._calibrated(members if self.takes_members else mean_probability(members)))
 
-    def calibrated(self, probs: Values) -> Values:
+    def _calibrated(self, probs: Values) -> Values:
         """Of checked probabilities `[N, C]`, or `[K, N, C]` where it `takes_members`; rows need not sum to one."""
         raise NotImplementedError
 
@@ -71,7 +75,7 @@ class FittedCalibrator:
         try:
             with np.errstate(all="ignore"):
                 uniform = np.full((1, 1, self.n_classes), 1.0 / self.n_classes)
-                calibrated = self.calibrated(uniform if self.takes_members else uniform[0])
+                calibrated = self._calibrated(uniform if self.takes_members else uniform[0])
         except (ValueError, IndexError, ZeroDivisionError, MemoryError):
             return False
         return calibrated.shape == (1, self.n_classes) and bool(np.isfinite(calibrated).all())
@@ -82,7 +86,11 @@ class FittedCalibrator:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """What `state` told, also after a round through JSON."""
+        """The calibrator again.
+
+        Args:
+          state: what `state` returned, also after a round through JSON.
+        """
         wanted = {field.name: field.type for field in dataclasses.fields(cls)}
         if state.get("calibrator") != cls.name or set(state) != {"calibrator", *wanted}:
             raise InputError(f"This is not the state of the calibrator {cls.name!r}: give what its state() returned.")
@@ -110,9 +118,9 @@ class Calibrator:
           labels: `[N]`, 0 … C-1; not every class has to occur.
           weight: `[N]`, how much each row counts; only their ratios matter.
         """
-        return self.fitted(labelled_rows(probabilities, labels, weight))
+        return self._fitted(labelled_rows(probabilities, labels, weight))
 
-    def fitted(self, rows: LabelledRows) -> FittedCalibrator:
+    def _fitted(self, rows: LabelledRows) -> FittedCalibrator:
         """`fit` on checked rows."""
         raise NotImplementedError
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,10 +71,14 @@ class CalibratorChoice:
         return self.fitted.name
 
     def gain_of(self, name: str) -> Gain:
-        """What one calibrator, taken by itself, gains out of fold over no calibration."""
+        """What one calibrator, taken by itself, gains out of fold over no calibration.
+
+        Args:
+          name: one of `names`.
+        """
         return Gain.of(self.losses[self.names.index(name)], self.losses[0], self.weight)
 
-    def as_table(self) -> dict[str, NDArray[np.generic]]:
+    def as_table(self) -> dict[str, NDArray[Any]]:
         """One row per calibrator as a dict of columns, ready for a data frame; a gain of -0.06 is 6 % lower."""
         gains = [self.gain_of(name) for name in self.names]
         return {
@@ -124,7 +129,7 @@ def choose_calibrator(
     clear = [gain.is_clear and gain.relative < 0 and len(rows.labels) >= FEWEST_ROWS for gain in gains]
     best = int(np.argmin(np.where(clear, mean, np.inf))) if any(clear) else 0
     gain = Gain.of(_by_the_rule(losses, rows.weight, part_of), losses[0], rows.weight)
-    return CalibratorChoice(tried[best].fitted(rows), gain, tuple(each.name for each in tried), losses, rows.weight)
+    return CalibratorChoice(tried[best]._fitted(rows), gain, tuple(each.name for each in tried), losses, rows.weight)
 
 
 def parts(fold_of: ArrayLike, n_rows: int) -> NDArray[np.int64]:
@@ -141,7 +146,7 @@ def out_of_fold_losses(calibrator: Calibrator, rows: LabelledRows, part_of: NDAr
     for part in np.unique(part_of):
         here = part_of == part
         others = ~here if (~here).any() else here  # a single row has no others, and shows nothing
-        probs = calibrator.fitted(_of(rows, others)).apply(rows.members[:, here])
+        probs = calibrator._fitted(_of(rows, others)).apply(rows.members[:, here])
         losses[here] = -label_probability(log_probability(probs), rows.labels[here])
     return losses
 

@@ -40,7 +40,7 @@ class SmoothedTemperature(Calibrator):
     def __post_init__(self) -> None:
         check_strengths(self)
 
-    def fitted(self, rows: LabelledRows) -> FittedSmoothedTemperature:
+    def _fitted(self, rows: LabelledRows) -> FittedSmoothedTemperature:
         log_probs, n_classes = log_probability(rows.probs), rows.n_classes
         own = np.arange(len(rows.labels)), rows.labels
 
@@ -74,5 +74,5 @@ class FittedSmoothedTemperature(FittedCalibrator):
 
     name: ClassVar[str] = "smoothed_temperature"
 
-    def calibrated(self, probs: Values) -> Values:
+    def _calibrated(self, probs: Values) -> Values:
         return (1.0 - self.share) * scale_temperature(probs, self.temperature) + self.share / probs.shape[1]

@@ -30,7 +30,7 @@ class Temperature(Calibrator):
     def __post_init__(self) -> None:
         check_strengths(self)
 
-    def fitted(self, rows: LabelledRows) -> FittedTemperature:
+    def _fitted(self, rows: LabelledRows) -> FittedTemperature:
         return FittedTemperature(rows.n_classes, fit_temperature(rows.probs, rows.labels, self.prior, rows.weight))
 
 
@@ -42,5 +42,5 @@ class FittedTemperature(FittedCalibrator):
 
     name: ClassVar[str] = "temperature"
 
-    def calibrated(self, probs: Values) -> Values:
+    def _calibrated(self, probs: Values) -> Values:
         return scale_temperature(probs, self.temperature)

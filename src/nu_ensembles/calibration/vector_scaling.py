@@ -38,7 +38,7 @@ class VectorScaling(Calibrator):
     def __post_init__(self) -> None:
         check_strengths(self)
 
-    def fitted(self, rows: LabelledRows) -> FittedVectorScaling:
+    def _fitted(self, rows: LabelledRows) -> FittedVectorScaling:
         divisor, share = preparation_of(rows, self.temperature_prior)
         x, n_classes = prepared(rows.probs, divisor, share), rows.n_classes
         penalty = self.prior * n_classes
@@ -64,5 +64,5 @@ class FittedVectorScaling(FittedCalibrator):
 
     name: ClassVar[str] = "vector_scaling"
 
-    def calibrated(self, probs: Values) -> Values:
+    def _calibrated(self, probs: Values) -> Values:
         return softmax(self.scale * prepared(probs, self.temperature, self.share) + self.shift, axis=1)

@@ -54,6 +54,9 @@ class Blend(ClassifierMixin, BaseEstimator):
       fold_of_: `[n]`, the first fold that held the row out, -1 where none did; None where weights were given.
     """
 
+    oof_probabilities_: Any
+    fold_of_: Any
+
     def __init__(
         self,
         classifiers: Sequence[Any],
@@ -158,18 +161,30 @@ class Blend(ClassifierMixin, BaseEstimator):
         )
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """The pooled class probabilities `[n, C]`."""
+        """The pooled class probabilities `[n, C]`.
+
+        Args:
+          X: `[n, …]`.
+        """
         check_is_fitted(self)
         X = self._rows(X, reset=False)
         return pool([self._aligned(each, X) for each in self.classifiers_], self.weights_, self.pooling)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row."""
+        """The most probable class of each row.
+
+        Args:
+          X: `[n, …]`.
+        """
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Its arguments, and with `deep` those of the classifiers: `0`, `0__C`, `1`, …"""
+        """Its arguments by name.
+
+        Args:
+          deep: also the classifiers and theirs: `0`, `0__C`, `1`, …
+        """
         found = super().get_params(deep=False)
         if deep and isinstance(self.classifiers, list | tuple):
             for number, classifier in enumerate(self.classifiers):
@@ -179,7 +194,11 @@ class Blend(ClassifierMixin, BaseEstimator):
         return found
 
     def set_params(self, **params: Any) -> Self:
-        """Sets what `get_params` names."""
+        """Sets arguments.
+
+        Args:
+          params: by the names that `get_params` gives them.
+        """
         if "classifiers" in params:
             self.classifiers = params.pop("classifiers")
         replaced = {name: params.pop(name) for name in list(params) if name.isdigit() and name in self.get_params()}

@@ -32,7 +32,9 @@ class TemperedForest(ClassifierMixin, BaseEstimator):
 
     Args:
       n_estimators: how many trees.
-      max_features, min_samples_leaf, class_weight: of `sklearn.ensemble.RandomForestClassifier`.
+      max_features: what share of the columns a split looks at, as in `sklearn.ensemble.RandomForestClassifier`.
+      min_samples_leaf: fewest rows of a leaf.
+      class_weight: None, "balanced" or a dict.
       temperature_prior: strength of the pull to T = 1, in nats at T = e or 1/e.
       random_state: seed.
       n_jobs: threads that grow trees.
@@ -106,7 +108,11 @@ class TemperedForest(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Class probabilities `[n, C]`."""
+        """Class probabilities `[n, C]`.
+
+        Args:
+          X: `[n, features]`.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float32)
         n_trees = np.full(len(X), len(self.trees_.roots))
@@ -114,7 +120,11 @@ class TemperedForest(ClassifierMixin, BaseEstimator):
         return scale_temperature(with_one_vote_each(votes, n_trees), self.temperature_)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row."""
+        """The most probable class of each row.
+
+        Args:
+          X: `[n, features]`.
+        """
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]
 
@@ -126,7 +136,11 @@ class TemperedForest(ClassifierMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> TemperedForest:
-        """A fitted forest that predicts as the one whose state it is; what it was trained with is not kept."""
+        """A fitted forest that predicts as the one whose state it is; what it was trained with is not kept.
+
+        Args:
+          state: what `state` returned.
+        """
         try:
             classes = np.asarray(state["classes"])
             n_features, temperature = int(state["n_features"]), float(state["temperature"])
