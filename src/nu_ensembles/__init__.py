@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 from nu_ensembles._version import __version__
 
 if TYPE_CHECKING:
-    from nu_ensembles import corruptions, datasets, methods, metrics, models, report, theory
+    from nu_ensembles import calibration, corruptions, datasets, methods, metrics, models, report, theory
     from nu_ensembles.ensemble import Ensemble
     from nu_ensembles.errors import DamagedFileError, IdleMembersWarning, InputError, NonFiniteLossError
-    from nu_ensembles.estimator import EnsembleClassifier, NuEnsembleClassifier
+    from nu_ensembles.estimator import Blend, EnsembleClassifier, NuEnsembleClassifier, TemperedForest
     from nu_ensembles.methods.labels import random_labels
     from nu_ensembles.models import Model
     from nu_ensembles.problem import Unlabeled
     from nu_ensembles.training import fit
 
 _HOME = {
+    "Blend": "estimator",
     "DamagedFileError": "errors",
     "Ensemble": "ensemble",
     "EnsembleClassifier": "estimator",
@@ -30,13 +31,15 @@ _HOME = {
     "Model": "models",
     "NonFiniteLossError": "errors",
     "NuEnsembleClassifier": "estimator",
+    "TemperedForest": "estimator",
     "Unlabeled": "problem",
     "fit": "training",
     "random_labels": "methods.labels",
 }
-_ROOMS = ("corruptions", "datasets", "methods", "metrics", "models", "report", "theory")
+_ROOMS = ("calibration", "corruptions", "datasets", "methods", "metrics", "models", "report", "theory")
 
 __all__ = [
+    "Blend",
     "DamagedFileError",
     "Ensemble",
     "EnsembleClassifier",
@@ -45,8 +48,10 @@ __all__ = [
     "Model",
     "NonFiniteLossError",
     "NuEnsembleClassifier",
+    "TemperedForest",
     "Unlabeled",
     "__version__",
+    "calibration",
     "corruptions",
     "datasets",
     "fit",

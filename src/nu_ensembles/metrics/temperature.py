@@ -18,6 +18,9 @@ from nu_ensembles.metrics.inputs import Ints, check_labels, check_member_probs, 
 from nu_ensembles.metrics.scores import label_probability
 from nu_ensembles.metrics.weighting import Values
 
+PRIOR = 30.0
+"""Strength of the pull to T = 1: with few labels the temperature would follow the noise."""
+
 LOG_T_LIMIT = np.log(100.0)
 """|log T| searched: beyond 1/100 … 100 the probabilities are one-hot or uniform anyway."""
 
@@ -39,7 +42,7 @@ class TemperatureScaling:
 
     temperature_: float | NDArray[np.float64]
 
-    def __init__(self, on: Literal["mean", "members"] = "mean", prior: float = 30.0) -> None:
+    def __init__(self, on: Literal["mean", "members"] = "mean", prior: float = PRIOR) -> None:
         if on not in ("mean", "members"):
             raise unknown_name("choice of `on`", on, ("mean", "members"))
         if not prior >= 0.0:
@@ -98,15 +101,20 @@ def scale_temperature(probs: NDArray[np.floating], temperature: float) -> Values
     return softmax(log_probability(probs) / temperature, axis=-1)
 
 
-def fit_temperature(probs: NDArray[np.floating], labels: Ints, prior: float) -> float:
-    """The T in [1/100, 100] that minimises summed NLL of p^(1/T) + prior·(log T)²: `[N, C]`, `[N]` -> T."""
+def fit_temperature(probs: NDArray[np.floating], labels: Ints, prior: float, weight: Values | None = None) -> float:
+    """The T in [1/100, 100] that minimises summed NLL of p^(1/T) + prior·(log T)²: `[N, C]`, `[N]` -> T.
+
+    Args:
+      weight: `[N]`, how often each row counts; once by default.
+    """
     log_probs = log_probability(probs)
-    of_label = label_probability(log_probs, labels).sum()
+    weight = np.ones(len(labels)) if weight is None else weight
+    of_label = label_probability(log_probs, labels) @ weight
 
     def objective(log_t: float) -> float:
         inverse = np.exp(-log_t)
         normalisers = np.asarray(logsumexp(log_probs * inverse, axis=1))
-        return float(normalisers.sum() - inverse * of_label + prior * log_t**2)
+        return float(normalisers @ weight - inverse * of_label + prior * log_t**2)
 
     bounds = (-LOG_T_LIMIT, LOG_T_LIMIT)
     found = minimize_scalar(objective, bounds=bounds, method="bounded", options={"xatol": 1e-6})

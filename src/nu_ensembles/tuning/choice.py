@@ -12,42 +12,10 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student_t
 
 from nu_ensembles.methods import AnyMethod
-from nu_ensembles.tuning.scores import OutOfFold, paired_difference
-
-LEVEL = 0.95
-
-
-@dataclasses.dataclass(frozen=True)
-class Gain:
-    """A relative change of NLL against an early-stopped standard ensemble, out of fold: -0.06 is 6 % lower.
-
-    half_width: of its 95 % interval; infinite if there are too few rows for one.
-    """
-
-    relative: float
-    half_width: float
-
-    @classmethod
-    def of(cls, losses: np.ndarray, reference: np.ndarray, weight: np.ndarray) -> Gain:
-        """From two losses `[N]` of the same rows."""
-        difference, error = paired_difference(losses, reference, weight)
-        # A reference that is certain and right everywhere has no loss to be compared with.
-        level = max(float(np.sum(reference * weight) / weight.sum()), np.finfo(np.float64).tiny)
-        n = len(losses)
-        width = float(student_t.ppf(0.5 + LEVEL / 2, n - 1)) if n > 1 else np.inf
-        return cls(difference / level, width * error / level if n > 1 else np.inf)
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether the interval excludes zero, also as it is shown: in tenths of a percent."""
-        return round(100 * abs(self.relative), 1) > round(100 * self.half_width, 1)
-
-    def in_words(self) -> str:
-        percent, around = 100 * abs(self.relative), 100 * self.half_width
-        return f"{percent:.1f} % ± {around:.1f} {'lower' if self.relative < 0 else 'higher'}"
+from nu_ensembles.metrics.paired import Gain, paired_difference
+from nu_ensembles.tuning.scores import OutOfFold
 
 
 def smallest_within(losses: np.ndarray, weight: np.ndarray, tolerance: float) -> tuple[int, int]:

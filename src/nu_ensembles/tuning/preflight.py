@@ -17,11 +17,11 @@ from nu_ensembles.datasets.splits import split
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.methods import Standard
 from nu_ensembles.metrics import evaluate
+from nu_ensembles.metrics.paired import paired_difference
 from nu_ensembles.problem import Problem, Unlabeled, prepare, random_key
 from nu_ensembles.training import make_job, steps_in
 from nu_ensembles.tuning.advice import Estimate, Evidence, OutOfFoldFit, advise
 from nu_ensembles.tuning.folds import stratified_folds
-from nu_ensembles.tuning.scores import paired_difference
 from nu_ensembles.tuning.search import SearchSettings, search
 from nu_ensembles.tuning.two_sample import NORMAL_95, two_sample_test
 

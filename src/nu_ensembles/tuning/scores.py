@@ -1,4 +1,4 @@
-"""Out-of-fold losses of a search, and the paired comparisons made with them."""
+"""Out-of-fold losses of a search."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nu_ensembles.metrics.paired import paired_difference
 from nu_ensembles.tuning.folds import Fold, HeldOut
 
 # A candidate is dropped when its loss is so many paired standard errors above its own best and still rises (it
@@ -14,17 +15,6 @@ from nu_ensembles.tuning.folds import Fold, HeldOut
 # falls so slowly that it cannot catch up.
 PAST_ITS_BEST = 2.0
 BEATEN = 3.0
-
-
-def paired_difference(losses: np.ndarray, reference: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
-    """Weighted mean of `losses - reference` over samples `[N]`, and its standard error."""
-    weight = weight / weight.sum()
-    difference = losses - reference
-    mean = float(np.sum(weight * difference))
-    # sum w² (d - mean)², with the small-sample factor n/(n-1): for equal weights the usual s²/n.
-    n = max(len(difference), 2)
-    variance = float(np.sum(np.square(weight * (difference - mean)))) * n / (n - 1)
-    return mean, variance**0.5
 
 
 @dataclasses.dataclass(eq=False)

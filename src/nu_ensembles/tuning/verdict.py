@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nu_ensembles.metrics.temperature import fit_temperature, scale_temperature
-from nu_ensembles.tuning.choice import Gain, SearchResult, gain_of_the_rule, parts_of
-from nu_ensembles.tuning.scores import OutOfFold, paired_difference
+from nu_ensembles.metrics.paired import Gain, paired_difference
+from nu_ensembles.metrics.temperature import PRIOR, fit_temperature, scale_temperature
+from nu_ensembles.tuning.choice import SearchResult, gain_of_the_rule, parts_of
+from nu_ensembles.tuning.scores import OutOfFold
 
-# Added to the summed NLL as PRIOR * (log T)²: with few labels the temperature would follow the noise.
-PRIOR = 30.0
 # In paired standard errors.
 CLEARLY = 2.0
 
