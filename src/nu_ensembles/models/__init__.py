@@ -8,6 +8,7 @@ from nu_ensembles.models.mlp import mlp, mlp_large
 from nu_ensembles.models.model import Model, ModelSpec, join_variables, logits_and_features, split_variables
 from nu_ensembles.models.nnx_adapter import from_nnx
 from nu_ensembles.models.registry import build, from_spec, network_for
+from nu_ensembles.models.torch_import import from_torch, torch_rule
 from nu_ensembles.models.wide_resnet import wide_resnet
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "from_linen",
     "from_nnx",
     "from_spec",
+    "from_torch",
     "join_variables",
     "lenet",
     "logits_and_features",
@@ -25,6 +27,7 @@ __all__ = [
     "mlp_large",
     "network_for",
     "split_variables",
+    "torch_rule",
     "uses_convolution",
     "variable_shapes",
     "wide_resnet",
