@@ -50,7 +50,7 @@ def from_torch(
         device than the CPU.
     """
     try:
-        import torch
+        import torch  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise MissingExtraError("models.from_torch", "torch") from error
     from nu_ensembles.models.torch_import.network import ImportedNetwork

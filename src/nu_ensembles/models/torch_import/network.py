@@ -45,6 +45,7 @@ class ImportedNetwork:
         drawing.check_structure({name: tuple(each.shape) for name, each in tensors.items()}, others)
         # A copy, because what the factory gave may be the user's own.
         network = copy.deepcopy(networks[0])
+        example = _as_computed(example, network)
         exporting.check_network(network, example, features)
         programs = [exporting.export(copy.deepcopy(networks[0]), example, features, train) for train in (False, True)]
         if missing := exporting.missing_rules(*programs):
@@ -86,3 +87,9 @@ class ImportedNetwork:
         known = {**variables["params"], **buffers, **self.fixed}
         outputs, changed = self.graphs[train].compute(known, x, key)
         return outputs, {"buffers": {**buffers, **changed}} if buffers else {}
+
+
+def _as_computed(example: torch.Tensor, network: torch.nn.Module) -> torch.Tensor:
+    """Floating rows in the dtype of a network that is not in float32."""
+    dtypes = (each.dtype for each in network.parameters() if each.is_floating_point())
+    return example.to(next(dtypes, example.dtype)) if example.is_floating_point() else example
