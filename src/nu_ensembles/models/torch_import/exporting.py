@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._decomp import get_decompositions
 
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.models.torch_import.reading import operations
@@ -141,7 +140,6 @@ def _in_known_operations(exported: Any) -> Any:
     for _ in range(8):
         missing = {target for name, target in operations(exported) if name not in RULES}
         smaller = {each: table[each] for each in missing if each in table}
-        smaller |= get_decompositions([each for each in missing - smaller.keys() if hasattr(each, "_schema")])
         if not smaller:
             break
         exported = exported.run_decompositions(smaller)
