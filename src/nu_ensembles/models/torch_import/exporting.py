@@ -7,9 +7,13 @@ A network is exported once in training mode and once in prediction, with a batch
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
+import re
+import traceback
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -125,10 +129,7 @@ def export(network: nn.Module, example: Tensor, features: str | None, train: boo
             _cut_gradients(exported.graph_module)
             return _in_known_operations(exported)
     except Exception as error:
-        raise InputError(
-            f"torch.export cannot turn the network into a graph{' in training' if train else ''}: {_reason(error)} "
-            "(Branches on values can be written with torch.where; see docs/pytorch.md.)"
-        ) from error
+        raise InputError(_refusal(error, train)) from error
 
 
 def _in_known_operations(exported: Any) -> Any:
@@ -171,21 +172,51 @@ def _cut_gradients(module: Any) -> None:
         part.recompile()
 
 
+def _refusal(error: BaseException, train: bool) -> str:
+    """Why a network cannot be exported, in a sentence or two."""
+    if "Constraints violated (batch)" in str(error):
+        lines = [line.strip("- ") for line in str(error).splitlines() if line.strip().startswith("-")]
+        return (
+            f"The network must take a batch of any size, and torch.export finds that it does not: {_sentence(lines[0])} "
+            "Write sizes with x.shape[0] or -1, not with a number of rows."
+        )
+    mode = " in training" if train else ""
+    return (
+        f"torch.export cannot turn the network into a graph{mode}: {_reason(error)}{_place(error)} What hangs on values "
+        "is written with torch.where, not with if or item(); see docs/pytorch.md."
+    )
+
+
+def _place(error: BaseException) -> str:
+    """The line of the network's own code in which an exception arose, in brackets."""
+    theirs = str(Path(torch.__file__).parent), str(Path(__file__).parent)
+    lines = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(theirs)]
+    return f" (line {lines[-1].lineno} of {lines[-1].filename})" if lines else ""
+
+
 def _reason(error: BaseException) -> str:
-    """The first sentence of what PyTorch says, on one line."""
-    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
-    return f"{type(error).__name__}: {' '.join(lines[:2])[:300]}" if lines else type(error).__name__
+    """An exception's name and the first sentence of what it says."""
+    return f"{type(error).__name__}: {_sentence(str(error))}"
+
+
+def _sentence(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
+    return re.split(r"\.(?=\s)| \(unhinted", lines[0])[0][:300].rstrip(".") + "."
 
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """Without PyTorch's warnings and logs, and without its fused attention layers, which say nothing of their parts."""
+    """Without PyTorch's warnings, logs and prints, and without its fused attention, which says nothing of its parts."""
     fused = torch.backends.mha.get_fastpath_enabled()
     disabled = logging.root.manager.disable
     torch.backends.mha.set_fastpath_enabled(False)
     logging.disable(logging.CRITICAL)
     try:
-        with warnings.catch_warnings():
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
             warnings.simplefilter("ignore")
             yield
     finally:
