@@ -56,7 +56,7 @@ def test_branches_on_values_are_refused_with_the_reason_of_torch_export() -> Non
 
 
 def test_a_network_for_one_batch_size_is_refused() -> None:
-    with pytest.raises(InputError, match=r"must take a batch of any size.*x\.shape\[0\] or -1"):
+    with pytest.raises(InputError, match=r"must take batches of any size.*x\.shape\[0\] or -1"):
         from_torch(lambda: Around(lambda y: y.reshape(2, -1)[:, :2] if y.shape[0] == 2 else y), (1, 3))
 
 

@@ -177,19 +177,19 @@ def _refusal(error: BaseException, train: bool) -> str:
     if "Constraints violated (batch)" in str(error):
         lines = [line.strip("- ") for line in str(error).splitlines() if line.strip().startswith("-")]
         return (
-            f"The network must take a batch of any size, and torch.export finds that it does not: {_sentence(lines[0])} "
+            f"The network must take batches of any size; torch.export finds that it does not: {_sentence(lines[0])} "
             "Write sizes with x.shape[0] or -1, not with a number of rows."
         )
     mode = " in training" if train else ""
     return (
-        f"torch.export cannot turn the network into a graph{mode}: {_reason(error)}{_place(error)} What hangs on values "
-        "is written with torch.where, not with if or item(); see docs/pytorch.md."
+        f"torch.export cannot turn the network into a graph{mode}: {_reason(error)}{_place(error)} What hangs on "
+        "values is written with torch.where, not with if or item(); see docs/pytorch.md."
     )
 
 
 def _place(error: BaseException) -> str:
     """The line of the network's own code in which an exception arose, in brackets."""
-    theirs = str(Path(torch.__file__).parent), str(Path(__file__).parent)
+    theirs = str(Path(str(torch.__file__)).parent), str(Path(__file__).parent)
     lines = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(theirs)]
     return f" (line {lines[-1].lineno} of {lines[-1].filename})" if lines else ""
 
