@@ -2,6 +2,7 @@
 
 from nu_ensembles.models.equinox_adapter import from_equinox
 from nu_ensembles.models.inspect import uses_convolution, variable_shapes
+from nu_ensembles.models.keras_adapter import from_keras
 from nu_ensembles.models.lenet import lenet
 from nu_ensembles.models.linen_adapter import from_linen
 from nu_ensembles.models.mlp import mlp, mlp_large
@@ -16,6 +17,7 @@ __all__ = [
     "ModelSpec",
     "build",
     "from_equinox",
+    "from_keras",
     "from_linen",
     "from_nnx",
     "from_spec",

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import random
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,27 +13,21 @@ import torch
 from torch import nn
 
 from nu_ensembles.errors import InputError
+from nu_ensembles.models.seeding import seeded
 from nu_ensembles.models.torch_import.reading import as_array
-
-# The generators are the whole process's.
-DRAWING = threading.Lock()
 
 
 @contextlib.contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """The generators of PyTorch, NumPy and Python start from a seed, and go on afterwards as if nothing had been."""
-    with DRAWING:
-        states = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
+def _seeded(seed: int) -> Iterator[None]:
+    """PyTorch's generator starts from a seed, as those of Python and NumPy do, and goes on as if nothing had been."""
+    with seeded(seed):
+        state = torch.get_rng_state()
         try:
             torch.default_generator.manual_seed(seed)
-            np.random.seed(seed % 2**32)  # noqa: NPY002
-            random.seed(seed)
             with torch.device("cpu"):
                 yield
         finally:
-            torch.set_rng_state(states[0])
-            np.random.set_state(states[1])  # noqa: NPY002
-            random.setstate(states[2])
+            torch.set_rng_state(state)
 
 
 class Factory:
@@ -60,13 +52,13 @@ class Factory:
         if not self.fresh:
             return network
         network = copy.deepcopy(network)  # the factory may give out the same one again
-        with seeded(seed):
+        with _seeded(seed):
             for name in self.fresh:
                 _reset(name, network)
         return network
 
     def _made(self, seed: int) -> nn.Module:
-        with seeded(seed):
+        with _seeded(seed):
             network = self.make()
             if not isinstance(network, nn.Module):
                 raise InputError(

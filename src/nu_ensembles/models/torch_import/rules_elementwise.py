@@ -11,12 +11,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from nu_ensembles.models.torch_import.rules import torch_rule
 
 UNARY: dict[str, Callable[[Any], Any]] = {
-    "abs": jnp.abs,
+    "abs": lambda x: x * lax.stop_gradient(jnp.sign(x)),  # whose derivative at zero is zero
     "acos": jnp.arccos,
     "asin": jnp.arcsin,
     "atan": jnp.arctan,
@@ -24,7 +24,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "ceil": jnp.ceil,
     "cos": jnp.cos,
     "cosh": jnp.cosh,
-    "erf": jax.lax.erf,
+    "erf": lax.erf,
     "exp": jnp.exp,
     "exp2": jnp.exp2,
     "expm1": jnp.expm1,
@@ -43,7 +43,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "reciprocal": jnp.reciprocal,
     "relu": jax.nn.relu,
     "round": jnp.round,
-    "rsqrt": jax.lax.rsqrt,
+    "rsqrt": lax.rsqrt,
     "selu": jax.nn.selu,
     "sgn": jnp.sign,
     "sigmoid": jax.nn.sigmoid,
@@ -63,7 +63,6 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "bitwise_or": jnp.bitwise_or,
     "bitwise_xor": jnp.bitwise_xor,
     "eq": jnp.equal,
-    "floor_divide": jnp.floor_divide,
     "ge": jnp.greater_equal,
     "gt": jnp.greater,
     "le": jnp.less_equal,
@@ -96,9 +95,10 @@ def _register() -> None:
     for name, function in UNARY.items():
         torch_rule(f"aten.{name}.default")(function)
     for name, function in BINARY.items():
-        torch_rule(f"aten.{name}.Tensor", f"aten.{name}.Scalar", f"aten.{name}.default")(function)
+        torch_rule(f"aten.{name}.Tensor", f"aten.{name}.Scalar")(function)
     for name, function in {
         "atan2": jnp.arctan2,
+        "floor_divide": jnp.floor_divide,
         "logical_and": jnp.logical_and,
         "logical_or": jnp.logical_or,
         "logical_xor": jnp.logical_xor,
@@ -211,7 +211,7 @@ def hardsigmoid(x: Array) -> Array:
 
 @torch_rule("aten.hardswish.default")
 def hardswish(x: Array) -> Array:
-    return jnp.where(x < -3, 0.0, jnp.where(x <= 3, x * (x + 3) / 6, x)).astype(x.dtype)
+    return jnp.where(x <= -3, 0.0, jnp.where(x < 3, x * (x + 3) / 6, x)).astype(x.dtype)
 
 
 @torch_rule("aten.leaky_relu.default")

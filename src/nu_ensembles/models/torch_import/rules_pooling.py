@@ -21,6 +21,23 @@ def _n_windows(size: int, window: int, step: int, around: int, ceil_mode: bool) 
     return n - 1 if ceil_mode and (n - 1) * step >= size + around else n
 
 
+def _edges(
+    x: Array,
+    windows: Sequence[int],
+    steps: Sequence[int],
+    around: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
+) -> list[tuple[int, int]]:
+    """What to add before and behind each axis."""
+    edges = []
+    for size, window, step, low, apart in zip(x.shape[-len(windows) :], windows, steps, around, dilation, strict=True):
+        reach = apart * (window - 1) + 1
+        n = _n_windows(size, reach, step, low, ceil_mode)
+        edges.append((low, max(0, (n - 1) * step + reach - size - low)))
+    return edges
+
+
 def _reduced(
     x: Array,
     combine: Callable[[Any, Any], Any],
@@ -31,14 +48,9 @@ def _reduced(
     dilation: Sequence[int],
     ceil_mode: bool,
 ) -> Array:
-    edges = []
-    for size, window, step, low, apart in zip(x.shape[-len(windows) :], windows, steps, around, dilation, strict=True):
-        reach = apart * (window - 1) + 1
-        n = _n_windows(size, reach, step, low, ceil_mode)
-        edges.append((low, max(0, (n - 1) * step + reach - size - low)))
+    edges = _edges(x, windows, steps, around, dilation, ceil_mode)
     lead = (1,) * (x.ndim - len(windows))
     none = [(0, 0)] * len(lead)
-    # A window of one pixel over padding of none leaves rows that no window reaches; lax drops them as well.
     return lax.reduce_window(
         x,
         np.asarray(initial, x.dtype),
@@ -64,8 +76,24 @@ def max_pool(
     n = n_axes or x.ndim - 2
     windows = per_axis(kernel_size, n)
     steps = per_axis(stride, n) if stride not in ((), []) else windows
+    apart = per_axis(dilation, n)
     smallest = -np.inf if jnp.issubdtype(x.dtype, jnp.floating) else jnp.iinfo(x.dtype).min
-    return _reduced(x, lax.max, smallest, windows, steps, per_axis(padding, n), per_axis(dilation, n), ceil_mode)
+    if set(apart) == {1}:
+        return _reduced(x, lax.max, smallest, windows, steps, per_axis(padding, n), apart, ceil_mode)
+    # JAX has no derivative of windows with gaps. The first of the largest gets it, as in windows without.
+    edges = _edges(x, windows, steps, per_axis(padding, n), apart, ceil_mode)
+    around = lax.pad(x, jnp.asarray(smallest, x.dtype), [(0, 0, 0)] * (x.ndim - n) + [(*edge, 0) for edge in edges])
+    taps = jnp.stack([_every(around, tap, windows, steps, apart) for tap in np.ndindex(*windows)])
+    return jnp.take_along_axis(taps, jnp.argmax(taps, 0, keepdims=True), 0)[0]
+
+
+def _every(x: Array, tap: Sequence[int], windows: Sequence[int], steps: Sequence[int], apart: Sequence[int]) -> Array:
+    """What each window has at one place of its own."""
+    places = []
+    for size, at, window, step, distance in zip(x.shape[-len(tap) :], tap, windows, steps, apart, strict=True):
+        last = size - distance * (window - 1 - at)
+        places.append(slice(at * distance, last, step))
+    return x[(..., *places)]
 
 
 @torch_rule("aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default")
