@@ -115,7 +115,7 @@ def _starts(factory: Callable[[], Any], network: Any, variables: list[Any]) -> l
         value = np.asarray(variable.value)
         if np.array_equal(value, np.asarray(second.value)):
             found.append(functools.partial(_as_it_is, value))
-        elif isinstance(initialiser, keras.initializers.Initializer) and hasattr(initialiser, "seed"):
+        elif _draws(initialiser, value):
             found.append(functools.partial(_drawn, initialiser, value.shape, value.dtype))
         else:
             raise InputError(
@@ -123,6 +123,13 @@ def _starts(factory: Callable[[], Any], network: Any, variables: list[Any]) -> l
                 "of keras.initializers."
             )
     return found
+
+
+def _draws(initialiser: Any, value: np.ndarray) -> bool:
+    """Whether an initialiser, which has the seed that a value was drawn with, draws just that."""
+    return hasattr(initialiser, "seed") and np.array_equal(
+        np.asarray(initialiser(value.shape, value.dtype.name)), value
+    )
 
 
 def _as_it_is(value: np.ndarray, key: Array) -> Array:

@@ -379,8 +379,8 @@ case("lstm.input", numbers(6, 3, 4), [numbers(1, 3, 2), numbers(1, 3, 5)], PROJE
 # What is drawn, where nothing is random
 case("native_dropout", A, 0.3, False)
 case("dropout", A, 0.3, False)
-RANDOM = """bernoulli.default bernoulli.p rand.default rand_like.default randn.default randn_like.default uniform.default
-normal_functional.default exponential.default randperm.default randint.low"""
+RANDOM = """bernoulli.default bernoulli.p rand.default rand_like.default randn.default randn_like.default
+uniform.default normal_functional.default exponential.default randperm.default randint.low"""
 # PyTorch has no derivative of these, or none with respect to buffers.
 VALUES_ONLY = {
     "lift_fresh",
