@@ -1,0 +1,175 @@
+"""Rules for normalisation layers: images `[B, C, …]`.
+
+In training mode batch normalisation gives its new running statistics along, as further results; the graph knows which
+buffers they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from nu_ensembles.models.torch_import.rules import torch_rule
+
+
+def _scaled(x: Array, mean: Array, variance: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:
+    """`(x - mean) / sqrt(variance + eps) * weight + bias`, all of them with the channels on the second axis."""
+    shape = (1, -1, *(1,) * (x.ndim - 2))
+    scale = jax.lax.rsqrt(variance + eps)
+    if weight is not None:
+        scale = scale * weight
+    y = (x - mean.reshape(shape)) * scale.reshape(shape)
+    return y if bias is None else y + bias.reshape(shape)
+
+
+def _of_batch(x: Array) -> tuple[Array, Array]:
+    axes = (0, *range(2, x.ndim))
+    return jnp.mean(x, axes), jnp.var(x, axes)
+
+
+@torch_rule("aten._native_batch_norm_legit_functional.default")
+def batch_norm_in_training(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array,
+    running_var: Array,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Array, Array | None, Array | None, Array, Array]:
+    if not training:
+        return (
+            *batch_norm_in_prediction(x, weight, bias, running_mean, running_var, momentum, eps),
+            running_mean,
+            running_var,
+        )
+    mean, variance = _of_batch(x)
+    n = x.size // x.shape[1]
+    # Running statistics are those of a sample: their variance is unbiased.
+    new_mean = running_mean + momentum * (jax.lax.stop_gradient(mean) - running_mean)
+    unbiased = jax.lax.stop_gradient(variance) * (n / max(n - 1, 1))
+    new_var = running_var + momentum * (unbiased - running_var)
+    return _scaled(x, mean, variance, weight, bias, eps), None, None, new_mean, new_var
+
+
+@torch_rule("aten._native_batch_norm_legit_no_training.default")
+def batch_norm_in_prediction(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array,
+    running_var: Array,
+    momentum: float,
+    eps: float,
+) -> tuple[Array, None, None]:
+    return _scaled(x, running_mean, running_var, weight, bias, eps), None, None
+
+
+@torch_rule("aten._native_batch_norm_legit.no_stats")
+def batch_norm_without_statistics(
+    x: Array, weight: Array | None, bias: Array | None, training: bool, momentum: float, eps: float
+) -> tuple[Array, None, None]:
+    return _scaled(x, *_of_batch(x), weight, bias, eps), None, None
+
+
+@torch_rule("aten.layer_norm.default")
+def layer_norm(
+    x: Array,
+    normalized_shape: Sequence[int],
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Array:
+    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
+    y = _standardised(x, axes, eps)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+@torch_rule("aten.native_layer_norm.default")
+def native_layer_norm(
+    x: Array, normalized_shape: Sequence[int], weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, None, None]:
+    return layer_norm(x, normalized_shape, weight, bias, eps), None, None
+
+
+@torch_rule("aten.rms_norm.default")
+def rms_norm(x: Array, normalized_shape: Sequence[int], weight: Array | None = None, eps: float | None = None) -> Array:
+    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
+    eps = float(jnp.finfo(x.dtype).eps) if eps is None else eps
+    y = x * jax.lax.rsqrt(jnp.mean(jnp.square(x), axes, keepdims=True) + eps)
+    return y if weight is None else y * weight
+
+
+@torch_rule("aten.group_norm.default")
+def group_norm(
+    x: Array,
+    num_groups: int,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Array:
+    groups = x.reshape(x.shape[0], num_groups, -1)
+    return _by_channel(_standardised(groups, (2,), eps).reshape(x.shape), weight, bias)
+
+
+@torch_rule("aten.native_group_norm.default")
+def native_group_norm(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    n: int,
+    c: int,
+    hw: int,
+    group: int,
+    eps: float,
+) -> tuple[Array, None, None]:
+    return group_norm(x, group, weight, bias, eps), None, None
+
+
+@torch_rule("aten.instance_norm.default")
+def instance_norm(
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
+) -> Array:
+    if not use_input_stats and running_mean is not None and running_var is not None:
+        return _scaled(x, running_mean, running_var, weight, bias, eps)
+    return _by_channel(_standardised(x, tuple(range(2, x.ndim)), eps), weight, bias)
+
+
+@torch_rule("aten._weight_norm.default")
+def weight_norm(v: Array, g: Array, dim: int = 0) -> Array:
+    axes = tuple(axis for axis in range(v.ndim) if axis != dim % v.ndim)
+    return v * (g / jnp.sqrt(jnp.sum(jnp.square(v), axes, keepdims=True)))
+
+
+@torch_rule("aten.cosine_similarity.default")
+def cosine_similarity(x: Array, y: Array, dim: int = 1, eps: float = 1e-8) -> Array:
+    lengths = [jnp.maximum(jnp.linalg.norm(each, axis=dim), eps) for each in (x, y)]
+    return jnp.sum(x * y, dim) / math.prod(lengths)
+
+
+def _standardised(x: Array, axes: tuple[int, ...], eps: float) -> Array:
+    mean = jnp.mean(x, axes, keepdims=True)
+    centred = x - mean
+    return centred * jax.lax.rsqrt(jnp.mean(jnp.square(centred), axes, keepdims=True) + eps)
+
+
+def _by_channel(y: Array, weight: Array | None, bias: Array | None) -> Array:
+    shape = (-1, *(1,) * (y.ndim - 2))
+    y = y if weight is None else y * weight.reshape(shape)
+    return y if bias is None else y + bias.reshape(shape)
