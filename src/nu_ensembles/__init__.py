@@ -14,7 +14,7 @@ from nu_ensembles._version import __version__
 if TYPE_CHECKING:
     from nu_ensembles import corruptions, datasets, methods, metrics, models, report, theory
     from nu_ensembles.ensemble import Ensemble
-    from nu_ensembles.errors import DamagedFileError, IdleMembersWarning, InputError, NonFiniteLossError
+    from nu_ensembles.errors import DamagedFileError, DataWarning, IdleMembersWarning, InputError, NonFiniteLossError
     from nu_ensembles.estimator import EnsembleClassifier, NuEnsembleClassifier
     from nu_ensembles.methods.labels import random_labels
     from nu_ensembles.models import Model
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "DamagedFileError": "errors",
+    "DataWarning": "errors",
     "Ensemble": "ensemble",
     "EnsembleClassifier": "estimator",
     "IdleMembersWarning": "errors",
@@ -38,6 +39,7 @@ _ROOMS = ("corruptions", "datasets", "methods", "metrics", "models", "report", "
 
 __all__ = [
     "DamagedFileError",
+    "DataWarning",
     "Ensemble",
     "EnsembleClassifier",
     "IdleMembersWarning",
