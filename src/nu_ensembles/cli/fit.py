@@ -51,7 +51,7 @@ def fit(
 
     ```
     nu-ensembles fit train.csv --target species
-    nu-ensembles fit train.csv --unlabeled more.csv --target species --keep id --out model
+    nu-ensembles fit train.csv --unlabeled more.csv --target species --out model
     nu-ensembles fit train.npz --unlabeled more.npz --hidden 128,64 --out model
     nu-ensembles fit photos/ --unlabeled more_photos/ --model lenet --out model
     nu-ensembles fit train.npz --method standard --early-stopping --out model

@@ -104,6 +104,8 @@ class CategoryEncoder:
         counts = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
         # The most frequent first; among equals the first in the alphabet, so that the order of rows decides nothing.
         ranked = sorted((-count, level) for count, level in zip(counts.tolist(), column.levels, strict=True) if count)
+        # In a table of a few rows no level may reach that.
+        fewest_rows = min(fewest_rows, max(2, counts.max(initial=0)))
         kept = [level for count, level in ranked[:most_levels] if -count >= fewest_rows]
         rare = sorted(level for _, level in ranked if level not in set(kept))
         if len(rare) == 1:  # a pool of one is that level

@@ -27,6 +27,9 @@ from nu_ensembles.tables.encoders import (
 )
 from nu_ensembles.tables.raw_table import Expected, RawTable, listed
 
+# Text with more levels than this and than half as many as rows is left out.
+FEW_LEVELS = 10
+
 
 @dataclasses.dataclass(frozen=True)
 class TableEncoding:
@@ -177,10 +180,9 @@ def _fitted(column: Column) -> Encoder:
         return LeftOut(column.name, "it is the same in every row")
     if n_levels == len(filled) and n_levels > 1:
         return LeftOut(column.name, "it is text with as many levels as rows, as an identifier is")
-    encoder = CategoryEncoder.fit(column)
-    if not encoder.kept:
+    if n_levels > max(FEW_LEVELS, len(filled) / 2):
         return LeftOut(column.name, f"it is text whose {n_levels} levels hardly repeat")
-    return encoder
+    return CategoryEncoder.fit(column)
 
 
 def _refuse_infinity(column: Column, what: str, first_row: int) -> None:

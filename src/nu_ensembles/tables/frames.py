@@ -15,14 +15,15 @@ import numpy as np
 
 from nu_ensembles.errors import InputError
 from nu_ensembles.tables.column import NO_DATE, Column, as_date, encoded, plain_number
-from nu_ensembles.tables.raw_table import RawTable
+from nu_ensembles.tables.raw_table import RawTable, refuse_repeated
 
 
 def is_frame(x: Any) -> bool:
     """Whether it has named columns: a data frame, not an array, a matrix or a list."""
     if isinstance(x, np.ndarray | list | tuple):
         return False
-    names = getattr(x, "columns", None)
+    # Asked of the type first: a lazy frame would have to work out what its columns are.
+    names = getattr(type(x), "columns", None) or getattr(x, "columns", None)
     return (names is not None and not callable(names)) or hasattr(x, "__arrow_c_stream__")
 
 
@@ -37,9 +38,10 @@ def table_of_frame(frame: Any, what: str) -> RawTable:
     found = nw.from_native(frame, pass_through=True)
     if isinstance(found, nw.LazyFrame):
         raise InputError(f"{what} is a lazy frame, which holds no rows yet; call its collect() first.")
+    if (names := _names(frame)) is not None:
+        refuse_repeated(names, what)
     if not isinstance(found, nw.DataFrame):
         return _table_of_another(frame, what)
-    names = _text_names(found.columns)
     columns = [
         _column(f"x{at}" if names is None else names[at], series, what)
         for at, series in enumerate(found.iter_columns())
@@ -58,8 +60,7 @@ def _table_of_another(frame: Any, what: str) -> RawTable:
                 "a frame of pandas or polars."
             ) from None
         return table_of_frame(pa.table(frame), what)
-    values = np.asarray(frame)
-    names = _text_names(list(frame.columns))
+    values, names = np.asarray(frame), _names(frame)
     called = [f"x{at}" for at in range(values.shape[1])] if names is None else names
     if values.dtype.kind in "biuf":
         return RawTable.of_numbers(values, names)
@@ -67,9 +68,11 @@ def _table_of_another(frame: Any, what: str) -> RawTable:
     return RawTable(tuple(columns), named=names is not None)
 
 
-def _text_names(names: Sequence[Any]) -> list[str] | None:
-    """The names where all are text, as scikit-learn has it."""
-    return [str(name) for name in names] if all(isinstance(name, str) for name in names) else None
+def _names(frame: Any) -> list[str] | None:
+    """The names of a frame's columns where all are text, as scikit-learn has it."""
+    names = getattr(frame, "column_names", None)  # of Arrow's, whose columns are the values
+    names = list(getattr(frame, "columns", ()) if names is None else names)
+    return [str(name) for name in names] if names and all(isinstance(name, str) for name in names) else None
 
 
 def _column(name: str, series: Any, what: str) -> Column:

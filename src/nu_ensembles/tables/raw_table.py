@@ -39,11 +39,6 @@ class RawTable:
     parts: tuple[Column, ...]
     named: bool = True
 
-    def __post_init__(self) -> None:
-        twice = [name for name, count in Counter(self.names).items() if count > 1]
-        if twice:
-            raise InputError(f"More than one column is named {listed(twice)}; rename all but one.")
-
     @classmethod
     def of_numbers(cls, x: np.ndarray, names: Sequence[str] | None = None) -> RawTable:
         """Of an array `[N, F]`; the columns are views of it, where it holds float64."""
@@ -136,9 +131,15 @@ def refuse_missing(names: Sequence[str], found: Sequence[str], what: str) -> Non
     extra = [name for name in found if name not in names]
     hint = _near(missing[0], extra) or (f" (it has {listed(extra)}, which those had not)" if extra else "")
     raise InputError(
-        f"{what} lacks the column{'s' if len(missing) > 1 else ''} {listed(missing)} of the training rows{hint}; add "
-        "what is missing, or rename it."
+        f"{what} lacks the column(s) {listed(missing)} of the training rows{hint}; add what is missing, or rename it."
     )
+
+
+def refuse_repeated(names: Sequence[str], what: str) -> None:
+    """Columns that cannot be told apart."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(f"More than one column of {what} is named {listed(repeated)}; rename all but one.")
 
 
 def listed(names: Sequence[str]) -> str:
