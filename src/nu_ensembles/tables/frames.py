@@ -35,11 +35,14 @@ def table_of_frame(frame: Any, what: str) -> RawTable:
     """
     import narwhals.stable.v2 as nw
 
-    found = nw.from_native(frame, pass_through=True)
+    try:
+        found = nw.from_native(frame, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        refuse_repeated(_names(frame) or [], what)
+        raise
     if isinstance(found, nw.LazyFrame):
         raise InputError(f"{what} is a lazy frame, which holds no rows yet; call its collect() first.")
-    if (names := _names(frame)) is not None:
-        refuse_repeated(names, what)
+    names = _names(frame)
     if not isinstance(found, nw.DataFrame):
         return _table_of_another(frame, what)
     columns = [
