@@ -118,9 +118,7 @@ def test_text_where_numbers_were_is_refused_and_numbers_where_text_was_are_level
 
 
 def test_infinity_is_refused_by_row_and_column() -> None:
-    with pytest.raises(
-        InputError, match=r"U contains infinity: 1 value\(s\) .* column 'age', the first in row 1"
-    ):
+    with pytest.raises(InputError, match=r"U contains infinity: 1 value\(s\) .* column 'age', the first in row 1"):
         fitted(X)(table(age=[1, np.inf], city=["Oslo", "Oslo"]), "U")
 
 

@@ -55,6 +55,6 @@ def note_gaps(labelled: np.ndarray, name: str = "y") -> None:
     if n_gaps == len(labelled):
         raise InputError(f"{name} holds no label at all (NaN, None and blanks stand for none); label some rows.")
     if n_gaps:
-        rows = "1 row" if n_gaps == 1 else f"{n_gaps} rows"
-        note = f"{rows} of {len(labelled)} have no label in {name} (NaN, None or blank) and are taken as unlabelled."
+        rows = f"{n_gaps} of {len(labelled)} rows"
+        note = f"{rows} without a label in {name} (NaN, None or blank) are taken as unlabelled."
         warnings.warn(note, DataWarning, stacklevel=4)
