@@ -105,7 +105,7 @@ def test_further_columns_are_ignored_with_a_note() -> None:
 
 
 def test_unknown_levels_and_new_gaps_have_their_place() -> None:
-    with pytest.warns(DataWarning, match="has gaps where the training rows had none.*median: 'age'"):
+    with pytest.warns(DataWarning, match="has gaps .or new levels. where the training rows had none.*median: 'age'"):
         found = fitted(X)(table(age=[NAN], city=["Paris"]))
     assert found.tolist() == [[2.5, 0, 0, 1]]
 

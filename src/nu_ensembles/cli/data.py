@@ -103,8 +103,6 @@ def read_training_files(train: Path, options: DataOptions, validation: Path | No
         target=options.target,
         image_size=options.image_size,
         channels=options.channels,
-        dropped=(*options.drop, *options.keep),
-        kept=options.keep,
         column_types=types,
     )
     table = asked.read(train, options.target, options.drop, options.keep)
@@ -113,6 +111,7 @@ def read_training_files(train: Path, options: DataOptions, validation: Path | No
         asked,
         feature_names=table.feature_names,
         dropped=options.drop,
+        kept=options.keep,
         channels=table.X.shape[-1] if table.kind == "images" else None,
     )
     X = table.rows

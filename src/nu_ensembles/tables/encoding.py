@@ -122,9 +122,7 @@ class TableEncoding:
             if isinstance(encoder, NumberEncoder | DateEncoder) and not encoder.n_gaps and part.gaps.any()
         ]
         if filled:
-            note = (
-                f"{what} has gaps where the training rows had none; they are filled with the median: {listed(filled)}."
-            )
+            note = f"{what} has gaps (or new levels) where the training rows had none, filled with the median: {listed(filled)}."
             warnings.warn(note, DataWarning, stacklevel=2)
         return found
 

@@ -116,7 +116,7 @@ class RawTable:
                 "columns in the same order as the training data."
             )
         same = [
-            dataclasses.replace(found[each.name].as_kind(each.kind, each.levels, what), name=each.name)
+            dataclasses.replace(found[each.name], name=each.name).as_kind(each.kind, each.levels, what)
             for each in expected
             if each.kind is not None
         ]
