@@ -166,7 +166,5 @@ def test_validation_rows_are_encoded_as_the_training_rows_are() -> None:
 
 
 def test_text_in_arrays_is_sent_to_data_frames() -> None:
-    with pytest.raises(
-        InputError, match=r"x holds object values; give an array of numbers, or text .* in a data frame"
-    ):
+    with pytest.raises(InputError, match=r"x holds object values; give .* or text .* in a data frame"):
         nu.fit("mlp", np.array([["a", 1]] * 40, object), Y)

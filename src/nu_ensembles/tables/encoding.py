@@ -122,7 +122,8 @@ class TableEncoding:
             if isinstance(encoder, NumberEncoder | DateEncoder) and not encoder.n_gaps and part.gaps.any()
         ]
         if filled:
-            note = f"{what} has gaps (or new levels) where the training rows had none, filled with the median: {listed(filled)}."
+            known = "where the training rows had none, filled with the median"
+            note = f"{what} has gaps (or new levels) {known}: {listed(filled)}."
             warnings.warn(note, DataWarning, stacklevel=2)
         return found
 
