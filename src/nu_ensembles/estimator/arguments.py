@@ -24,7 +24,7 @@ from nu_ensembles.tables import RawTable, rows_of
 
 
 def problem_of(estimator: Any, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any) -> Problem:
-    """What `fit` was given, with the estimator's options for it: unlabelled rows found, classes weighted, inputs scaled."""
+    """What `fit` was given, with the estimator's options: unlabelled rows found, classes weighted, inputs scaled."""
     U = rows_beside(X_unlabeled.rows if isinstance(X_unlabeled, Unlabeled) else X_unlabeled, "X_unlabeled")
     if y is None:
         raise InputError("This classifier requires y to be passed, but the target y is None.")
