@@ -14,7 +14,7 @@ from nu_ensembles._version import __version__
 if TYPE_CHECKING:
     from nu_ensembles import calibration, corruptions, datasets, methods, metrics, models, report, theory
     from nu_ensembles.ensemble import Ensemble
-    from nu_ensembles.errors import DamagedFileError, IdleMembersWarning, InputError, NonFiniteLossError
+    from nu_ensembles.errors import DamagedFileError, DataWarning, IdleMembersWarning, InputError, NonFiniteLossError
     from nu_ensembles.estimator import Blend, EnsembleClassifier, NuEnsembleClassifier, TemperedForest
     from nu_ensembles.methods.labels import random_labels
     from nu_ensembles.models import Model
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Blend": "estimator",
     "DamagedFileError": "errors",
+    "DataWarning": "errors",
     "Ensemble": "ensemble",
     "EnsembleClassifier": "estimator",
     "IdleMembersWarning": "errors",
@@ -41,6 +42,7 @@ _ROOMS = ("calibration", "corruptions", "datasets", "methods", "metrics", "model
 __all__ = [
     "Blend",
     "DamagedFileError",
+    "DataWarning",
     "Ensemble",
     "EnsembleClassifier",
     "IdleMembersWarning",

@@ -24,10 +24,12 @@ from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.metrics.temperature import scale_temperature
 from nu_ensembles.models import Model, from_spec, split_variables
 from nu_ensembles.models.inspect import variable_shapes
-from nu_ensembles.problem import Standardisation, check_kind, check_rows, in_order, network_rows
+from nu_ensembles.problem import Standardisation, as_table, check_kind, check_rows, network_rows
+from nu_ensembles.tables import Expected, RawTable, TableEncoding, rows_of
 
-# Version 1 knows nothing of dropout masks; what has none is still written as such, for older versions to read.
-FORMAT = 2
+# Version 1 knows nothing of dropout masks, version 2 nothing of tables; what has neither is still written as version 1,
+# for older versions to read.
+FORMAT = 3
 MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"
 # Rows that are scaled and checked at a time: bounded memory however many rows come in.
 ROWS_PER_PASS = 1 << 16
@@ -43,10 +45,11 @@ class Ensemble:
         of one network).
       model_state: the networks' other variables (batch statistics, say), with the same axis.
       classes: `[C]`, in the order of the probabilities.
-      row_shape: shape of one input row.
+      row_shape: shape of one input row, as the network gets it.
       standardisation: applied to the inputs first, or None.
       pixels: whether it was trained on bytes, which become x/255; then it predicts bytes only.
       columns: names of the input columns, by which data frames are matched; None where they had none.
+      encoding: how a table becomes numbers, before they are scaled; None where it was trained on an array of numbers.
       temperature: applied to the mean probability; 1 leaves it as it is.
       mask_keys: uint32 `[K, 2]`, the keys of the members' dropout masks, or None where each is a network of its own.
       training: how it was trained (method, seed, steps, …), plain values.
@@ -61,6 +64,7 @@ class Ensemble:
     standardisation: Standardisation | None = None
     pixels: bool = False
     columns: tuple[str, ...] | None = None
+    encoding: TableEncoding | None = None
     temperature: float = 1.0
     mask_keys: np.ndarray | None = None
     training: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -79,6 +83,18 @@ class Ensemble:
     def n_members(self) -> int:
         """K."""
         return self.n_networks if self.mask_keys is None else len(self.mask_keys)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Of one row as the user gives it: a table has as many columns as the training rows had."""
+        return self.row_shape if self.encoding is None else (len(self.encoding.encoders),)
+
+    def describe_columns(self) -> dict[str, str]:
+        """What each column of the training table became, in words; nothing, if it was trained on an array."""
+        scaling = self.standardisation
+        return (
+            {} if self.encoding is None else self.encoding.describe(scaling and scaling.mean, scaling and scaling.scale)
+        )
 
     @property
     def n_networks(self) -> int:
@@ -119,17 +135,26 @@ class Ensemble:
         """
         return self.classes[self.predict_proba(x, batch_size).argmax(axis=1)]
 
-    def _rows(self, x: Any) -> np.ndarray:
-        """An array with a length; what is wrong with it otherwise is found when its rows are checked."""
-        return np.atleast_1d(np.asarray(in_order(x, self.columns, "X")))
+    def _rows(self, x: Any) -> Any:
+        """A table with its columns in order, or an array with a length, whose rows are checked later, part by part."""
+        x = rows_of(x, "X")
+        if self.encoding is not None:
+            return self.encoding.matched(as_table(x, "X"))
+        if isinstance(x, RawTable) and self.columns is not None:  # as version 2 kept them
+            x = x.matched([Expected(name, "number") for name in self.columns], "X")
+        return np.atleast_1d(np.asarray(x))
 
-    def _batches(self, x: np.ndarray, batch_size: int | None) -> Iterator[tuple[slice, np.ndarray]]:
-        check_rows(x[:0] if x.ndim > 1 else x, "X", self.row_shape, least_rows=0)
+    def _batches(self, x: Any, batch_size: int | None) -> Iterator[tuple[slice, np.ndarray]]:
+        if self.encoding is None:
+            check_rows(x[:0] if x.ndim > 1 else x, "X", self.row_shape, least_rows=0)
         if batch_size is not None:
             check_whole(batch_size, "batch_size")
         params, model_state = jax.device_put((self.params, self.model_state))
         for start in range(0, len(x), ROWS_PER_PASS):
-            part = check_rows(x[start : start + ROWS_PER_PASS], "X", self.row_shape, first_row=start)
+            part = x[start : start + ROWS_PER_PASS]
+            if self.encoding is not None:
+                part = self.encoding.numbers(part, "X", first_row=start)
+            part = check_rows(part, "X", self.row_shape, first_row=start)
             if self.standardisation is None:
                 check_kind(part, self.pixels, "X")
             for rows, members in predict_lanes(
@@ -158,7 +183,7 @@ class Ensemble:
         with storage.new_folder(folder) as inside:
             checksum = storage.save_arrays(inside / WEIGHTS, arrays)
             manifest = {
-                "format": 1 if self.mask_keys is None else FORMAT,
+                "format": _format(self),
                 "package": f"nu-ensembles {__version__}",
                 "model": self.model.spec.to_dict() if self.model.spec else None,
                 "n_members": self.n_members,
@@ -169,6 +194,7 @@ class Ensemble:
                 "standardised": self.standardisation is not None,
                 "pixels": self.pixels,
                 "columns": None if self.columns is None else list(self.columns),
+                "table": None if self.encoding is None else self.encoding.to_json(),
                 "training": self.training,
                 "history": self.history,
                 "weights": {"file": WEIGHTS, "sha256": checksum},
@@ -215,6 +241,7 @@ class Ensemble:
                 standardisation=standardisation,
                 pixels=manifest["pixels"],
                 columns=None if manifest.get("columns") is None else tuple(manifest["columns"]),
+                encoding=None if manifest.get("table") is None else TableEncoding.from_json(manifest["table"]),
                 temperature=manifest["temperature"],
                 mask_keys=arrays.get("mask_keys"),
                 training=manifest["training"],
@@ -230,6 +257,7 @@ class Ensemble:
         row_shape: tuple[int, ...],
         standardisation: Standardisation | None,
         pixels: bool,
+        encoding: TableEncoding | None = None,
     ) -> list[str]:
         """Names of what would keep members of such networks out of this ensemble.
 
@@ -245,6 +273,7 @@ class Ensemble:
             "network": self.model == model,
             "classes": list(self.classes) == list(classes),
             "input shape": self.row_shape == row_shape,
+            "table of inputs": self.encoding == encoding,
             "input scaling": self.pixels == pixels
             and (standardisation is None if scaling is None else scaling.same_as(standardisation)),
         }
@@ -258,7 +287,8 @@ class Ensemble:
         """
         if self.mask_keys is not None or other.mask_keys is not None:
             raise InputError("Members that are dropout masks of one network cannot be put together with others.")
-        differing = self.differences(other.model, other.classes, other.row_shape, other.standardisation, other.pixels)
+        theirs = other.model, other.classes, other.row_shape, other.standardisation, other.pixels, other.encoding
+        differing = self.differences(*theirs)
         if differing:
             raise InputError(f"Only ensembles of the same {' and '.join(differing)} can be put together.")
         params, model_state = jax.tree.map(
@@ -267,6 +297,13 @@ class Ensemble:
             (other.params, other.model_state),
         )
         return dataclasses.replace(self, params=params, model_state=model_state, training=other.training)
+
+
+def _format(ensemble: Ensemble) -> int:
+    """The oldest version of the manifest that says all there is."""
+    if ensemble.encoding is not None:
+        return 3
+    return 1 if ensemble.mask_keys is None else 2
 
 
 def _templates(model: Model, row_shape: tuple[int, ...], n_members: int, dtype: str) -> tuple[Any, Any]:

@@ -25,6 +25,10 @@ class IdleMembersWarning(UserWarning):
     """Some members learnt nothing, while the others did."""
 
 
+class DataWarning(UserWarning):
+    """Something was decided about the data that their owner may want to know: columns left out, rows without label."""
+
+
 class MissingExtraError(ImportError):
     """An optional dependency is needed and absent."""
 

@@ -36,6 +36,8 @@ def test_the_saved_model_remembers_how_its_data_were_read(desk):
         "dropped": ["id"],
         "image_size": None,
         "channels": None,
+        "kept": [],
+        "column_types": None,
     }
 
 

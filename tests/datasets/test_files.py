@@ -17,7 +17,7 @@ from nu_ensembles.errors import DamagedFileError, InputError
     ("name", "message"),
     [
         ("absent.csv", "FILE does not exist: check the path"),
-        ("data.cvs", "Unknown file type of FILE: '.cvs'. Did you mean '.csv'? Known: .csv, .npz, .parquet."),
+        ("data.cvs", "Unknown file type of FILE: '.cvs'. Did you mean '.csv'? Known: .csv, .csv.gz, .npz"),
         ("data", "Unknown file type of FILE: ''."),
         ("photo.PNG", "FILE is a single image: give the folder that holds it"),
     ],

@@ -298,7 +298,7 @@ def test_rows_of_numbers_of_several_types_are_taken_wherever_x_is(blobs) -> None
         auto().fit(a, y, X_unlabeled=b, validation=(a, y)).predict_proba(plain[1]) for a, b in (mixed, plain)
     )
     np.testing.assert_array_equal(found, expected)
-    with pytest.raises(InputError, match=r"X_unlabeled cannot be taken as numbers .*'red'.*encode text"):
+    with pytest.raises(InputError, match=r"X_unlabeled cannot be taken as numbers .*'red'.*in a data frame"):
         fixed().fit(mixed[0], y, X_unlabeled=np.full((3, 5), "red", object))
 
 
@@ -715,10 +715,10 @@ def test_an_unknown_method_suggests_the_nearest(blobs) -> None:
     [
         ({"X_unlabeled": np.zeros((5, 3))}, r"X_unlabeled has rows of shape \(3,\) where \(4,\) is expected"),
         (
-            {"X_unlabeled": np.full((5, 4), np.nan)},
-            r"X_unlabeled contains NaN: 20 value\(s\) not finite, the first in row 0",
+            {"X_unlabeled": np.full((5, 4), np.inf)},
+            r"X_unlabeled contains infinity: 20 value\(s\) not finite, the first in row 0",
         ),
-        ({"X_unlabeled": scipy.sparse.csr_matrix(np.zeros((5, 4)))}, r"X_unlabeled is sparse; give a dense array"),
+        ({"X_unlabeled": scipy.sparse.csr_matrix((1 << 26, 4))}, r"X_unlabeled is sparse, and dense .*TruncatedSVD"),
         ({"X_unlabeled": 3.0}, r"X_unlabeled has shape \(\); give one row per sample"),
         ({"X": np.full((40, 4), np.inf)}, "X contains infinity"),
         ({"y": None}, "requires y to be passed"),

@@ -35,7 +35,7 @@ def test_large_whole_numbers_keep_their_differences() -> None:
 @pytest.mark.parametrize(
     ("x", "sentence"),
     [
-        ([["a", "b"]], "X holds <U1 values; give numbers only"),
+        ([["a", "b"]], "X holds <U1 values; give an array of numbers"),
         ([1.0, 2.0], r"X has shape \(2,\); give one row per sample.*x.reshape\(-1, 1\)"),
         (np.float64(3), r"X has shape \(\); give one row per sample"),
         (np.zeros((0, 3)), "X has 0 rows; at least 1 needed"),

@@ -20,10 +20,10 @@ def test_mean_and_variance_are_those_of_all_parts_together() -> None:
 
 
 @given(arrays(np.float64, (6, 3), elements=st.floats(-1e6, 1e6)))
-def test_standardised_columns_have_mean_zero_and_variance_one_or_are_constant(x: np.ndarray) -> None:
+def test_standardised_columns_have_mean_zero_and_variance_one_or_are_constant_or_mostly_zero(x: np.ndarray) -> None:
     scaled = Standardisation.fit(x)(x).astype(np.float64)
     assert np.isfinite(scaled).all()
-    varied = np.ptp(x, axis=0) > 1e-6 * (1 + np.abs(x).max())
+    varied = (np.ptp(x, axis=0) > 1e-6 * (1 + np.abs(x).max())) & ((x == 0).sum(axis=0) <= 3)
     np.testing.assert_allclose(scaled[:, varied].mean(axis=0), 0, atol=1e-4)
     np.testing.assert_allclose(scaled[:, varied].std(axis=0), 1, atol=1e-4)
 
@@ -36,6 +36,21 @@ def test_a_large_offset_does_not_swallow_small_differences() -> None:
 def test_a_constant_column_whose_mean_is_rounded_is_still_constant() -> None:
     x = np.full((7, 1), 0.1)
     assert Standardisation.fit(x).scale.tolist() == [1.0]
+
+
+def test_a_column_that_is_mostly_zero_keeps_its_zeros_and_is_divided_by_the_size_of_the_rest() -> None:
+    x = np.array([[0, 0, 0], [0, 0, 0], [0, 1, 0], [3, 1, 0], [4, 1, 0]], float)
+    fitted = Standardisation.fit(x)
+    assert fitted.mean == pytest.approx([0, 0.6, 0])
+    # sqrt((9 + 16) / 2); the deviation of a column with three ones; a column of nothing else is left alone.
+    assert fitted.scale == pytest.approx([np.sqrt(12.5), np.sqrt(0.24), 1])
+
+
+def test_columns_may_stay_as_they_are() -> None:
+    x = np.array([[0.0, 1.0], [4.0, 1.0], [2.0, 0.0]])
+    fitted = Standardisation.fit(x, as_they_are=np.array([False, True]))
+    assert fitted(x)[:, 1].tolist() == [1, 1, 0]
+    assert fitted.mean.tolist() == [2, 0]
 
 
 def test_scalings_are_the_same_when_their_numbers_are() -> None:

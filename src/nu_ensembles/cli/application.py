@@ -44,7 +44,7 @@ nu-ensembles predict model new.csv --out predictions.csv
 nu-ensembles study table1 --datasets digits --models mlp --seeds 2
 ```
 
-Data files are .csv, .npz and .parquet files, or folders of images with a sub-folder for each class.
+Data files are .csv (.tsv, .csv.gz), .npz and .parquet files, or folders of images with a sub-folder for each class.
 """
 
 app = App(
@@ -69,7 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
     try:
         with _warnings_in_one_line():
-            app(list(sys.argv[1:] if argv is None else argv))
+            words = sys.argv[1:] if argv is None else argv
+            # A lone "-", standard input, would be taken for an option; as a path both are the same.
+            app(["./-" if word == "-" else word for word in words])
             sys.stdout.flush()
     except (CycloptsError, InputError, MissingExtraError) as error:
         return _fail(error, 2)
@@ -98,7 +100,13 @@ def _fail(error: object, code: int) -> int:
 def _warnings_in_one_line() -> Iterator[None]:
     """Shows what the library warns of as a line on standard error; other packages' notes to developers stay silent."""
 
+    said: set[str] = set()
+
     def show(message: Warning | str, *_: Any) -> None:
+        # A file that is read twice, or predicted in parts, has the same to say each time.
+        if str(message) in said:
+            return
+        said.add(str(message))
         print(f"{PROGRAM}: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
     with warnings.catch_warnings():

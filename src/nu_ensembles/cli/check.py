@@ -58,6 +58,7 @@ def check(
         files.y,
         files.U,
         feature_names=files.description.feature_names,
+        column_types=files.description.column_types,
         max_iter=max_iter,
         learning_rate=learning_rate,
         batch_size=batch_size,

@@ -7,6 +7,7 @@ target or not. The description travels in the model's manifest, under `training[
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nu_ensembles.datasets import Table, read_table
+from nu_ensembles.datasets.columns import likely_target
 from nu_ensembles.datasets.table import NoRowsError
-from nu_ensembles.errors import InputError
+from nu_ensembles.datasets.text_source import STANDARD_INPUT
+from nu_ensembles.errors import DataWarning, InputError
 from nu_ensembles.problem.inputs import check_labels
+from nu_ensembles.problem.labels import separate
+from nu_ensembles.tables import RawTable
 
 if TYPE_CHECKING:
     from nu_ensembles.cli.options import DataOptions
@@ -32,6 +37,8 @@ class DataDescription:
       target: the column of labels, if one was named.
       dropped: columns that were left out.
       image_size, channels: what images were brought to, None for what they were.
+      kept: columns that are no features and are copied to the predictions.
+      column_types: what columns are said to be.
     """
 
     feature_names: Sequence[str] | None = None
@@ -39,17 +46,27 @@ class DataDescription:
     dropped: Sequence[str] = ()
     image_size: Sequence[int] | None = None
     channels: int | None = None
+    kept: Sequence[str] = ()
+    column_types: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, ensemble: Ensemble) -> DataDescription:
         """What a saved model knows; nothing, if it was not fitted from the command line."""
         stored: Mapping[str, Any] = ensemble.training.get("data", {})
         known = {field.name for field in dataclasses.fields(cls)}
-        return cls(**{name: value for name, value in stored.items() if name in known})
+        description = cls(**{name: value for name, value in stored.items() if name in known})
+        encoding = ensemble.encoding
+        if encoding is None or not encoding.named:
+            return description
+        # What the columns turned out to be is how the cells of other files are to be read.
+        types = {each.name: each.levels or each.kind for each in encoding.expected if each.kind is not None}
+        left_out = (*description.dropped, *encoding.left_out)
+        return dataclasses.replace(description, feature_names=encoding.columns, dropped=left_out, column_types=types)
 
-    def read(self, path: Path, target: str | None = None, drop: Sequence[str] = ()) -> Table:
-        """Rows as the training rows were read, all finite; with labels if a target is named or the file has its own."""
-        left_out = [name for name in (self.target, *self.dropped) if name is not None and name != target]
+    def read(self, path: Path, target: str | None = None, drop: Sequence[str] = (), keep: Sequence[str] = ()) -> Table:
+        """Rows as the training rows were read, none infinite; with labels if a target is named or the file has some."""
+        others = (self.target, *self.dropped, *self.kept)
+        left_out = [name for name in others if name is not None and name != target]
         size = None if self.image_size is None else (self.image_size[0], self.image_size[1])
         table = read_table(
             path,
@@ -59,73 +76,99 @@ class DataDescription:
             ignore=left_out,
             image_size=size,
             channels=self.channels,
+            keep=keep,
+            column_types=self.column_types,
         )
-        refuse_gaps(table, path)
+        refuse_infinity(table, path)
         return table
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrainingFiles:
-    """X `[N, …]` and y `[N]`; U `[M, …]` or None; validation (X, y) or None."""
+    """X `[N, …]` and y `[N]`; U `[M, …]` or None; validation (X, y) or None. Rows are arrays or raw tables."""
 
-    X: np.ndarray
+    X: Any
     y: np.ndarray
-    U: np.ndarray | None
-    validation: tuple[np.ndarray, np.ndarray] | None
+    U: Any
+    validation: tuple[Any, np.ndarray] | None
     description: DataDescription
 
 
 def read_training_files(train: Path, options: DataOptions, validation: Path | None = None) -> TrainingFiles:
     """Reads and checks the labelled, the unlabelled and the validation rows."""
-    asked = DataDescription(target=options.target, image_size=options.image_size, channels=options.channels)
-    table = asked.read(train, options.target, options.drop)
+    if [train, options.unlabeled, validation].count(STANDARD_INPUT) > 1:
+        raise InputError("Only one file can come from standard input (-); give the others by name.")
+    types = column_types(options.column_type)
+    asked = DataDescription(
+        target=options.target,
+        image_size=options.image_size,
+        channels=options.channels,
+        column_types=types,
+    )
+    table = asked.read(train, options.target, options.drop, options.keep)
     _class_numbers(_labels(table, train), None, train)
     description = dataclasses.replace(
         asked,
         feature_names=table.feature_names,
         dropped=options.drop,
+        kept=options.keep,
         channels=table.X.shape[-1] if table.kind == "images" else None,
     )
+    X = table.rows
     unlabeled = None if options.unlabeled is None else _unlabeled_rows(description, options.unlabeled)
     if unlabeled is not None:
-        refuse_other_shape(unlabeled, options.unlabeled, table.X.shape[1:])
+        refuse_other_shape(unlabeled, options.unlabeled, X.shape[1:])
     held_out = None
     if validation is not None:
         other = description.read(validation, options.target)
-        refuse_other_shape(other.X, validation, table.X.shape[1:])
-        held_out = other.X, _labels(other, validation)
-    return TrainingFiles(table.X, _labels(table, train), unlabeled, held_out, description)
+        refuse_other_shape(other.rows, validation, X.shape[1:])
+        held_out = other.rows, _labels(other, validation)
+    return TrainingFiles(X, _labels(table, train), unlabeled, held_out, description)
+
+
+def column_types(options: Sequence[str]) -> dict[str, Any] | None:
+    """What `--column-type size=S,M,L` and `--column-type zip=category` say, by column."""
+    types: dict[str, Any] = {}
+    for option in options:
+        name, equals, said = option.rpartition("=")
+        if not equals or not name or not said:
+            raise InputError(f"--column-type takes COLUMN=TYPE, as in zip=category or size=S,M,L, not {option!r}.")
+        types[name] = [level.strip() for level in said.split(",")] if "," in said else said
+    return types or None
 
 
 def read_labelled(
     description: DataDescription, path: Path, target: str | None, drop: Sequence[str], classes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and class numbers `[N]` of a file that a trained model is scored on."""
+) -> tuple[Any, np.ndarray]:
+    """Rows and class numbers `[N]` of a file that a trained model is scored on; rows without a label are left out."""
     table = description.read(path, target or description.target, drop)
-    labels = _labels(table, path)
+    labels, labelled = separate(_labels(table, path), str(path))
     # The training file's labels were text if only one of them was; a file with the others looks like numbers.
     if classes.dtype.kind in "UO" and labels.dtype.kind in "iuf":
         labels = labels.astype(np.str_)
-    return table.X, _class_numbers(labels, classes, path)
+    rows = table.rows if labelled is None else table.rows[labelled]
+    return rows, _class_numbers(labels, classes, path)
 
 
-def refuse_gaps(table: Table, path: Path) -> None:
-    """Names the file, row and column of a value that is not a finite number."""
-    if table.X.dtype.kind != "f" or np.isfinite(table.X).all():
-        return
-    bad = ~np.isfinite(table.X)
-    first = np.argwhere(bad)[0]
-    kind = "NaN" if np.isnan(table.X[bad]).any() else "infinity"
-    where = f"row {first[0] + 1}"
-    if table.feature_names is not None:
-        where += f" of the column {table.feature_names[first[1]]!r}"
-    raise InputError(
-        f"{path} contains {kind} (or empty cells): {int(bad.sum())} value(s) not finite, the first in {where}; fill in "
-        "or remove them first."
-    )
+def refuse_infinity(table: Table, path: Path) -> None:
+    """Names the file, row and column of a value that is not finite; NaN are gaps in a table and refused in images."""
+    rows = table.rows if isinstance(table.rows, RawTable) else np.asarray(table.X)
+    if isinstance(rows, RawTable):
+        bad = {part.name: np.isinf(part.values) for part in rows.parts if part.kind == "number"}
+        names = [f" of the column {name!r}" for name, wrong in bad.items() if wrong.any()]
+        found = [wrong for wrong in bad.values() if wrong.any()]
+    else:
+        wrong = np.isinf(rows) if rows.ndim == 2 else ~np.isfinite(rows)
+        found, names = ([wrong.reshape(len(rows), -1).any(axis=1)] if wrong.any() else []), [""]
+    if found:
+        n_bad, row = sum(int(wrong.sum()) for wrong in found), int(np.argmax(found[0])) + 1
+        raise InputError(
+            f"{path} contains infinity: {n_bad} value(s) not finite, the first in row {row}{names[0]}; correct or "
+            "remove them first."
+        )
 
 
-def refuse_other_shape(rows: np.ndarray, path: Path | None, row_shape: tuple[int, ...]) -> None:
+def refuse_other_shape(rows: Any, path: Path | None, row_shape: tuple[int, ...]) -> None:
     """Rows of other columns or images of another size than those of the training file."""
     if rows.shape[1:] != row_shape:
         raise InputError(
@@ -134,9 +177,9 @@ def refuse_other_shape(rows: np.ndarray, path: Path | None, row_shape: tuple[int
         )
 
 
-def _unlabeled_rows(description: DataDescription, path: Path) -> np.ndarray | None:
+def _unlabeled_rows(description: DataDescription, path: Path) -> Any:
     try:
-        return description.read(path).X
+        return description.read(path).rows
     except NoRowsError:
         # The estimator then says that it falls back to a standard ensemble.
         return None
@@ -144,6 +187,10 @@ def _unlabeled_rows(description: DataDescription, path: Path) -> np.ndarray | No
 
 def _class_numbers(labels: np.ndarray, classes: np.ndarray | None, path: Path) -> np.ndarray:
     try:
+        with warnings.catch_warnings():
+            # How many have no label is said when the rows are used.
+            warnings.simplefilter("ignore", DataWarning)
+            labels, _ = separate(labels, "the target")
         return check_labels(labels, classes, len(labels))[1]
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
@@ -151,5 +198,7 @@ def _class_numbers(labels: np.ndarray, classes: np.ndarray | None, path: Path) -
 
 def _labels(table: Table, path: Path) -> np.ndarray:
     if table.y is None:
-        raise InputError(f"{path} has no labels that are known as such; name their column with --target.")
+        likely = likely_target(table.rows) if isinstance(table.rows, RawTable) else None
+        hint = f" (did you mean --target {likely}?)" if likely else ""
+        raise InputError(f"{path} has no labels that are known as such; name their column with --target{hint}.")
     return table.y

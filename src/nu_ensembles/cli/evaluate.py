@@ -84,7 +84,8 @@ def evaluate(
 
     ensemble = Ensemble.load(model)
     x, codes = read_labelled(DataDescription.of(ensemble), data, target, drop, ensemble.classes)
-    refuse_other_shape(x, data, ensemble.row_shape)
+    if ensemble.encoding is None:
+        refuse_other_shape(x, data, ensemble.row_shape)
     scores = score(ensemble, x, codes, LEVEL if intervals else None)
     result: dict[str, Any] = {
         "command": "evaluate",
@@ -97,7 +98,7 @@ def evaluate(
     show(result, header + _in_words(scores, intervals), json)
 
 
-def score(ensemble: Ensemble, x: np.ndarray, codes: np.ndarray, level: float | None) -> dict[str, float]:
+def score(ensemble: Ensemble, x: Any, codes: np.ndarray, level: float | None) -> dict[str, float]:
     """All metrics of what the ensemble predicts, its temperature included."""
     from nu_ensembles import metrics
 

@@ -50,6 +50,7 @@ def fit(
     smallest beta that is as good as the best is taken; 0, a standard ensemble, if none helps. The verdict says which.
 
     ```
+    nu-ensembles fit train.csv --target species
     nu-ensembles fit train.csv --unlabeled more.csv --target species --out model
     nu-ensembles fit train.npz --unlabeled more.npz --hidden 128,64 --out model
     nu-ensembles fit photos/ --unlabeled more_photos/ --model lenet --out model
@@ -60,17 +61,19 @@ def fit(
     ```
 
     Args:
-      train: Labelled rows: a .csv, .npz or .parquet file, or a folder of images with a sub-folder for each class.
-      out: New folder for the model.
+      train: Labelled rows: a .csv (.tsv, .csv.gz), .npz or .parquet file, - for a csv file from standard input, or a
+        folder of images with a sub-folder for each class. Rows of a table without a label are unlabelled rows.
+      out: New folder for the model; by default named after the training file, as in train-model.
       config: YAML file of options under the names shown here; the command line overrides it.
       json: Print one JSON object.
       quiet: Show no progress.
     """
-    out = _destination(out, run)
+    out = _destination(out, run, train)
     from nu_ensembles.cli.data import read_training_files
 
     files = read_training_files(train, data, method.validation)
     classifier = build_classifier(method, network, training, run, verbose=0 if quiet else 1)
+    classifier.set_params(column_types=files.description.column_types)
     classifier.fit(files.X, files.y, files.U, validation=files.validation)
     ensemble = classifier.ensemble_
     described = {**ensemble.training, "data": dataclasses.asdict(files.description)}
@@ -117,15 +120,16 @@ def build_classifier(
     return EnsembleClassifier(method.method, method_options=method_options, **options)
 
 
-def _destination(out: Path | None, run: RunOptions) -> Path:
+def _destination(out: Path | None, run: RunOptions, train: Path) -> Path:
     """Where the model goes; refused now, before hours of work, if it could not be written there."""
     from nu_ensembles.storage import refuse_existing
 
     if run.run_folder is None and run.resume:
         raise InputError("--resume needs --run-folder, the folder of the run to go on with.")
-    if out is None and run.run_folder is None:
-        raise InputError("Say where the model goes: --out FOLDER.")
-    place = out if out is not None else Path(str(run.run_folder), "model")
+    if out is None:
+        name = train.name.split(".")[0].strip("-")
+        out = Path(f"{name}-model" if name else "model") if run.run_folder is None else run.run_folder / "model"
+    place = out
     refuse_existing(place)
     parent = next(folder for folder in Path(os.path.abspath(place)).parents if folder.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):

@@ -65,7 +65,10 @@ class DataOptions:
     Attributes:
       unlabeled: File or folder of unlabelled rows with the same columns; its labels, if any, are ignored.
       target: Column that holds the labels. A .npz file has them in y, a folder of images in its sub-folders' names.
-      drop: Column to leave out, such as an identifier; repeat the option for more.
+      drop: Column to leave out; repeat the option for more.
+      keep: Column that is no feature and is copied to the predictions, such as an identifier; repeat for more.
+      column_type: What a column is, where its values do not tell, as in zip=category, size=S,M,L (levels in order),
+        code=number or day=date; repeat the option for more.
       image_size: Resize images to HEIGHTxWIDTH, as in 32x32.
       channels: Read images as grey (1) or colour (3); colour unless all are grey.
     """
@@ -73,6 +76,8 @@ class DataOptions:
     unlabeled: Path | None = None
     target: str | None = None
     drop: Columns = ()
+    keep: Columns = ()
+    column_type: Annotated[tuple[str, ...], Parameter(show_default=False, metavar="COLUMN=TYPE", negative=())] = ()
     image_size: ImageSize = None
     channels: Literal[1, 3] | None = None
 

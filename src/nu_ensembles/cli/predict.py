@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ def predict(
     data: Path,
     *,
     drop: Annotated[Columns, Parameter(group=DATA)] = (),
+    keep: Annotated[Columns, Parameter(group=DATA)] = (),
     out: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
     json: Json = False,
 ) -> None:
@@ -33,16 +35,18 @@ def predict(
     the first rows are shown, and with --json all of them.
 
     ```
-    nu-ensembles predict model new.csv --out predictions.csv
+    nu-ensembles predict model new.csv --keep id --out predictions.csv
     nu-ensembles predict model new_photos/ --out predictions.parquet
     nu-ensembles predict model new.csv
-    nu-ensembles predict model new.csv --json
+    zcat new.csv.gz | nu-ensembles predict model - --json
     ```
 
     Args:
       model: Folder that fit has written.
-      data: Rows to predict: a .csv, .npz or .parquet file, or a folder of images.
+      data: Rows to predict: a .csv (.tsv, .csv.gz), .npz or .parquet file, - for a csv file from standard input, or a
+        folder of images.
       drop: Column to leave out that the training data did not have; repeat the option for more.
+      keep: Column to copy to the predictions, such as an identifier; by default those that fit was told to keep.
       out: New .csv, .parquet or .npz file for the predictions.
       json: Print one JSON object.
     """
@@ -54,9 +58,11 @@ def predict(
     from nu_ensembles.ensemble import Ensemble
 
     ensemble = Ensemble.load(model)
-    rows = DataDescription.of(ensemble).read(data, drop=drop)
-    refuse_other_shape(rows.X, data, ensemble.row_shape)
-    probabilities = ensemble.predict_proba(rows.X)
+    description = DataDescription.of(ensemble)
+    rows = description.read(data, drop=drop, keep=keep or description.kept)
+    if ensemble.encoding is None:
+        refuse_other_shape(rows.X, data, ensemble.row_shape)
+    probabilities = ensemble.predict_proba(rows.rows)
     result: dict[str, Any] = {
         "command": "predict",
         "n_rows": len(probabilities),
@@ -64,7 +70,7 @@ def predict(
         "mean_confidence": probabilities.max(axis=1).mean(),
     }
     if out is not None:
-        write_predictions(out, probabilities, ensemble.classes, rows.row_names)
+        write_predictions(out, probabilities, ensemble.classes, rows.row_names, rows.kept)
         result["out"] = out
         text = f"{len(probabilities)} predictions in {out}, mean confidence {result['mean_confidence']:.3f}."
     else:
@@ -72,12 +78,14 @@ def predict(
             "rows": rows.row_names,
             "predictions": ensemble.classes[probabilities.argmax(axis=1)],
             "probabilities": probabilities,
+            **({"kept": rows.kept} if rows.kept else {}),
         }
-        text = _first_rows(probabilities, ensemble.classes, rows.row_names)
+        names = next(iter(rows.kept.values())).tolist() if rows.kept else rows.row_names
+        text = _first_rows(probabilities, ensemble.classes, names)
     show(result, text, json)
 
 
-def _first_rows(probabilities: np.ndarray, classes: np.ndarray, row_names: tuple[str, ...] | None) -> str:
+def _first_rows(probabilities: np.ndarray, classes: np.ndarray, row_names: Sequence[str] | None) -> str:
     header = ["row", "prediction", "confidence", *(f"p_{label}" for label in classes[:CLASSES_SHOWN]), ""]
     lines = []
     for index, row in enumerate(probabilities[:ROWS_SHOWN]):

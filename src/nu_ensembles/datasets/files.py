@@ -1,4 +1,4 @@
-"""The one place that reads a user's data: `.csv`, `.npz`, `.parquet`, or a folder of images by class."""
+"""The one place that reads a user's data: `.csv`, `.tsv`, `.npz`, `.parquet`, or a folder of images by class."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nu_ensembles.datasets.csv_files import read_csv
+from nu_ensembles.datasets.formats import refuse_another_format
 from nu_ensembles.datasets.image_files import IMAGE_ENDINGS, read_image_folder
 from nu_ensembles.datasets.npz_files import read_npz
 from nu_ensembles.datasets.parquet_files import read_parquet
 from nu_ensembles.datasets.table import ReadOptions, Table
+from nu_ensembles.datasets.text_source import STANDARD_INPUT
 from nu_ensembles.errors import DamagedFileError, InputError, unknown_name
+from nu_ensembles.tables import ColumnTypes
 
-_READERS = {".csv": read_csv, ".npz": read_npz, ".parquet": read_parquet}
+_READERS = {
+    ".csv": read_csv,
+    ".tsv": read_csv,
+    ".csv.gz": read_csv,
+    ".tsv.gz": read_csv,
+    ".npz": read_npz,
+    ".parquet": read_parquet,
+}
 
 
 def read_table(
@@ -25,6 +35,8 @@ def read_table(
     ignore: Sequence[str] = (),
     image_size: tuple[int, int] | None = None,
     channels: int | None = None,
+    keep: Sequence[str] = (),
+    column_types: ColumnTypes | None = None,
 ) -> Table:
     """Reads rows, and labels where there are any, from a file or a folder of images.
 
@@ -32,21 +44,26 @@ def read_table(
         unlabeled = read_table("more.csv", columns=train.feature_names, ignore=["species"])
 
     Args:
-      path: a `.csv` file with a header, an `.npz` file (arrays X and y), a `.parquet` file, or a folder of
-        images (sub-folder names are the labels; a flat folder has none).
+      path: a `.csv` or `.tsv` file with a header (also with `.gz`, or "-" for standard input), an `.npz` file (arrays X
+        and y), a `.parquet` file, or a folder of images (sub-folder names are the labels; a flat folder has none).
       target: the column (npz: the array) of labels. Without it csv files and tables in parquet give no
         labels, while npz files (`y` or `labels`), hub parquet images (`label`) and folders do.
-      columns: the features to expect, by name and in this order; others are an error, as are missing ones.
+      columns: the features to expect, by name and in this order; others are ignored with a note.
       drop: columns to leave out, which must be there.
       ignore: columns to leave out where they are there, e.g. the target in a file of unlabelled rows.
       image_size: (height, width) to resize images to.
       channels: 1 for grey or 3 for colour images; by default colour unless all are grey.
+      keep: columns to hand over as text, beside the features, such as an identifier; they must be there, unless
+        `ignore` names them too.
+      column_types: what columns are, where their cells do not tell; see `nu.fit`.
 
     Raises:
       InputError: the file cannot be used as it is; `DamagedFileError` if it is truncated or unreadable.
     """
-    options = ReadOptions(target, columns, drop, ignore, image_size, channels)
+    options = ReadOptions(target, columns, drop, ignore, image_size, channels, keep, column_types)
     path = Path(path)
+    if path == STANDARD_INPUT:
+        return read_csv(path, options)
     if not path.exists():
         raise InputError(f"{path} does not exist: check the path.")
     if not os.access(path, os.R_OK):
@@ -56,8 +73,10 @@ def read_table(
     ending = path.suffix.lower()
     if ending in IMAGE_ENDINGS:
         raise InputError(f"{path} is a single image: give the folder that holds it.")
-    if ending not in _READERS:
-        raise unknown_name(f"file type of {path}:", ending, _READERS)
+    kind = "".join(path.suffixes[-2:]).lower() if ending == ".gz" else ending
+    if kind not in _READERS:
+        raise unknown_name(f"file type of {path}:", kind, _READERS)
     if path.stat().st_size == 0:
         raise DamagedFileError(f"{path} is empty (0 bytes): save or copy it again.")
-    return _READERS[ending](path, options)
+    refuse_another_format(path, ending)
+    return _READERS[kind](path, options)

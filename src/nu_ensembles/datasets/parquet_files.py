@@ -1,4 +1,4 @@
-"""Reads parquet files: tables of numbers, or a column of encoded images as dataset hubs store them."""
+"""Reads parquet files: tables, or a column of encoded images as dataset hubs store them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from nu_ensembles.datasets.columns import check_names, empty_label, feature_columns, not_numeric
+from nu_ensembles.datasets.columns import check_names, feature_columns
 from nu_ensembles.datasets.image_files import decode_images
-from nu_ensembles.datasets.table import ReadOptions, Table, require_rows
+from nu_ensembles.datasets.table import ReadOptions, Table, require_rows, table_of
 from nu_ensembles.errors import DamagedFileError, InputError, MissingExtraError
+from nu_ensembles.tables import rows_of
 
 # The row index that pandas stores beside the data is not a feature.
 _INDEX = re.compile(r"__index_level_\d+__")
@@ -37,15 +38,18 @@ def read_parquet(path: Path, options: ReadOptions) -> Table:
             f"{path} is not a complete parquet file: save it again or restore it from a copy."
         ) from error
     check_names(str(path), names, options)
-    left_out = {options.target, *options.drop, *options.ignore}
+    left_out = {options.target, *options.drop, *options.ignore, *options.keep}
     images = [n for n in names if n not in left_out and _holds_images(data.schema.field(n).type)]
     require_rows(str(path), data.num_rows)
     if images:
         return _read_images(path, data, images, options)
     features = feature_columns(str(path), names, options)
-    X = np.stack([_numbers(path, name, data.column(name)) for name in features], axis=1)
+    raw = rows_of(data.select(features), str(path))
+    raw = raw.declared({name: kind for name, kind in options.declared.items() if name in features}, str(path))
     y = None if options.target is None else _labels(path, options.target, data.column(options.target))
-    return Table(X, y, tuple(features), "table")
+    to_keep = [name for name in options.keep if name in names]
+    kept = {name: np.array(["" if v is None else str(v) for v in data.column(name).to_pylist()]) for name in to_keep}
+    return table_of(raw, y, kept)
 
 
 def _read_images(path: Path, data: Any, names: list[str], options: ReadOptions) -> Table:
@@ -69,27 +73,17 @@ def _holds_images(kind: Any) -> bool:
     return types.is_binary(inner) or types.is_large_binary(inner)
 
 
-def _numbers(path: Path, name: str, column: Any) -> np.ndarray:
-    """A column as float64 `[N]`, empty cells as `nan`."""
-    import pyarrow as pa
-
-    types = pa.types
-    if types.is_boolean(column.type):
-        column = column.cast(pa.int8())
-    if not (types.is_integer(column.type) or types.is_floating(column.type) or types.is_decimal(column.type)):
-        raise not_numeric(str(path), name, f"its type is {column.type}")
-    return column.cast(pa.float64(), safe=False).to_numpy()
-
-
 def _labels(path: Path, name: str, column: Any) -> np.ndarray:
-    """A column as labels `[N]`: int64, bool, float64 or text."""
+    """A column as labels `[N]`: int64, bool, float64 or text; objects, if some are None."""
     import pyarrow as pa
 
     types = pa.types
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if column.null_count:
-        raise empty_label(str(path), name, 1 + column.to_pylist().index(None))
+        filled = _labels(path, name, column.drop_null()).tolist() if column.null_count < len(column) else []
+        labels = iter(filled)
+        return np.array([None if value is None else next(labels) for value in column.to_pylist()], object)
     if types.is_string(column.type) or types.is_large_string(column.type):
         return np.array(column.to_pylist(), dtype=np.str_)
     if types.is_integer(column.type):

@@ -6,7 +6,7 @@ import csv
 import io
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ def write_predictions(
     probabilities: np.ndarray,
     classes: Sequence[Any] | np.ndarray,
     row_names: Sequence[str] | None = None,
+    kept: Mapping[str, np.ndarray] | None = None,
 ) -> None:
     """Writes `prediction`, `confidence` and `p_<class>` for each row, all at once or not at all.
 
@@ -29,6 +30,7 @@ def write_predictions(
       probabilities: `[N, C]`.
       classes: the C labels.
       row_names: what the rows are, e.g. `Table.row_names`; written as a first column `file`.
+      kept: further columns `[N]`, e.g. `Table.kept`, which come first.
     """
     check_predictions_path(path)
     probabilities, labels = np.asarray(probabilities), np.asarray(classes)
@@ -43,6 +45,11 @@ def write_predictions(
     if row_names is not None and len(row_names) != len(probabilities):
         raise InputError(f"There are {len(row_names)} row names for {len(probabilities)} rows: give one for each.")
     columns = {} if row_names is None else {"file": np.array(row_names, dtype=np.str_)}
+    own = {"file", "prediction", "confidence", *(f"p_{label}" for label in labels)}
+    for name, column in (kept or {}).items():
+        if name in own:
+            raise InputError(f"The column {name!r} cannot be kept, because the predictions have one of that name.")
+        columns[name] = column
     columns["prediction"] = labels[probabilities.argmax(axis=1)]
     columns["confidence"] = probabilities.max(axis=1)
     columns |= {f"p_{label}": probabilities[:, index] for index, label in enumerate(labels)}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 
 from nu_ensembles.errors import InputError
+from nu_ensembles.tables import ColumnTypes, RawTable, read_column_types
+from nu_ensembles.tables.column import Kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,18 +18,28 @@ class Table:
     """Rows of a data file.
 
     Attributes:
-      X: float `[N, F]` for a table; `[N, H, W, C]` for images, uint8 if they come from image files.
-      y: labels `[N]` (integers, floats, booleans or text), or `None` for unlabelled rows.
+      X: float `[N, F]` for a table of numbers, where a gap is `nan`; a `RawTable` for one with text or dates, which the
+        classifiers and `nu.fit` take; `[N, H, W, C]` for images, uint8 if they come from image files.
+      y: labels `[N]` (integers, floats, booleans or text, or objects if some are None), or `None` for unlabelled rows.
       feature_names: names of the F columns, or `None` where a file has none.
       kind: what a row is.
       row_names: for a folder of images the relative path of each, else `None`.
+      kept: the columns of text that were to be kept beside the features, `[N]` each.
     """
 
-    X: np.ndarray
+    X: Any
     y: np.ndarray | None
     feature_names: tuple[str, ...] | None
     kind: Literal["table", "images"]
     row_names: tuple[str, ...] | None = None
+    kept: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> Any:
+        """X, with the names of its columns where it has some."""
+        if self.feature_names is None or isinstance(self.X, RawTable):
+            return self.X
+        return RawTable.of_numbers(self.X, self.feature_names)
 
 
 @dataclass(frozen=True)
@@ -40,9 +52,11 @@ class ReadOptions:
     ignore: Sequence[str] = ()
     image_size: tuple[int, int] | None = None
     channels: int | None = None
+    keep: Sequence[str] = ()
+    column_types: ColumnTypes | None = None
 
     def __post_init__(self) -> None:
-        for option in ("drop", "ignore"):
+        for option in ("drop", "ignore", "keep"):
             if isinstance(getattr(self, option), str):
                 raise InputError(f"{option} must be a list of column names, not {getattr(self, option)!r}.")
         size = self.image_size
@@ -51,9 +65,20 @@ class ReadOptions:
         if self.channels not in (None, 1, 3):
             raise InputError(f"channels must be 1 (grey) or 3 (colour), not {self.channels!r}.")
 
+    @property
+    def declared(self) -> dict[str, tuple[Kind, tuple[str, ...]]]:
+        """Kinds, and levels in their order, by column."""
+        return read_column_types(self.column_types)
+
 
 class NoRowsError(InputError):
     """A file that has a form but no content: no use as training data, but a legitimate empty set of unlabelled rows."""
+
+
+def table_of(raw: RawTable, y: np.ndarray | None, kept: Mapping[str, np.ndarray]) -> Table:
+    """A table of numbers, if its columns hold nothing else."""
+    only_numbers = all(part.kind == "number" for part in raw.parts)
+    return Table(np.asarray(raw) if only_numbers else raw, y, raw.names, "table", kept=kept)
 
 
 def require_rows(file: str, n_rows: int) -> None:

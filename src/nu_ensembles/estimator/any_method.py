@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from nu_ensembles import methods, tuning
 from nu_ensembles.checks import check_whole
@@ -18,14 +17,15 @@ from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator.arguments import (
-    numbers_of,
-    separate_unlabeled,
-    wants_standardisation,
-    weights_with_classes,
+    problem_of,
+    rows_beside,
+    rows_like_fitted,
+    which_labelled,
 )
 from nu_ensembles.methods import AnyMethod
 from nu_ensembles.models import Model
-from nu_ensembles.problem import Problem, Unlabeled, check_rows, column_names, labelled_pair, prepare, random_key
+from nu_ensembles.problem import labelled_pair, only_labelled, random_key
+from nu_ensembles.tables import ColumnTypes, rows_of
 from nu_ensembles.training import RunFolder, make_job, run_job, steps_in
 from nu_ensembles.tuning import SearchSettings, folds_of
 
@@ -51,6 +51,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
       augment: "flip_crop" or a callable, for labelled images.
       cv: folds for early stopping: a number, a scikit-learn splitter or an iterable of splits.
       class_weight: None, "balanced" or a dict.
+      column_types: what columns of a table are, where their values do not tell; see `nu.fit`.
       temperature: scale the predicted probabilities by the out-of-fold temperature.
       unlabeled_label: rows of X whose label equals it are the unlabelled ones; None (default) means there are none.
       plan: how members run: "vectorised", "sequential", "sharded", or "auto" for the fastest here.
@@ -90,6 +91,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         augment: str | Augmentation | None = None,
         cv: Any = 5,
         class_weight: dict[Any, float] | str | None = None,
+        column_types: ColumnTypes | None = None,
         temperature: bool = False,
         unlabeled_label: Any = None,
         plan: str = "auto",
@@ -115,6 +117,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         self.augment = augment
         self.cv = cv
         self.class_weight = class_weight
+        self.column_types = column_types
         self.temperature = temperature
         self.unlabeled_label = unlabeled_label
         self.plan = plan
@@ -157,11 +160,10 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
           sample_weight: `[n]`.
           validation: `(X, y)` that takes the place of the folds wherever something is chosen.
         """
-        problem, held_out = self._problem(X, y, X_unlabeled, sample_weight), None
+        problem, held_out = problem_of(self, X, y, X_unlabeled, sample_weight), None
         if validation is not None:
             x, labels = labelled_pair(validation)
-            x = numbers_of(x, "the validation x", problem.columns)
-            held_out = problem.further_rows(x, labels, "the validation x")
+            held_out = problem.further_rows(rows_beside(x, "the validation x"), labels, "the validation x")
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         key = random_key(seed)
         method, how = self._method_and_search()
@@ -234,16 +236,17 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[probabilities.argmax(axis=1)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on the labelled rows; those marked by `unlabeled_label` are left out.
+        """Accuracy on the labelled rows; those without a label, or marked by `unlabeled_label`, are left out.
 
         Args:
           X: `[n, …]`.
           y: `[n]`, the true labels.
           sample_weight: `[n]`, or None for ones.
         """
-        if self.unlabeled_label is not None:
-            labelled = np.flatnonzero(np.asarray(y) != self.unlabeled_label)
-            X, y = _safe_indexing(X, labelled), np.asarray(y)[labelled]
+        X, y = rows_of(X, "X"), np.asarray(y)
+        labelled = np.flatnonzero(which_labelled(y, self.unlabeled_label)) if y.ndim == 1 else np.arange(len(y))
+        if len(labelled) < len(y):
+            X, y = _safe_indexing(X, labelled), only_labelled(y, labelled)
             sample_weight = None if sample_weight is None else np.asarray(sample_weight)[labelled]
         return super().score(X, y, sample_weight)
 
@@ -256,28 +259,15 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         self.ensemble_.save(folder)
 
-    def _rows(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, allow_nd=True, ensure_all_finite=False, dtype="numeric")
-        return check_rows(X, "X", self.ensemble_.row_shape)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Sparse matrices are made dense, up to a size; NaN are gaps.
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        return tags
 
-    def _problem(self, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any) -> Problem:
-        U = X_unlabeled.rows if isinstance(X_unlabeled, Unlabeled) else X_unlabeled
-        columns = column_names(X)
-        U = numbers_of(U, "X_unlabeled", columns)
-        if y is None:
-            raise InputError("This classifier requires y to be passed, but the target y is None.")
-        X, y = validate_data(self, X, y, allow_nd=True, ensure_all_finite=False, dtype="numeric")
-        y = column_or_1d(y, warn=True)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        labelled, U = separate_unlabeled(X, y, U, self.unlabeled_label)
-        X, y = X[labelled], y[labelled]
-        sample_weight = None if sample_weight is None else sample_weight[labelled]
-        check_classification_targets(y)
-        sample_weight = weights_with_classes(self.class_weight, y, sample_weight)
-        scaled = wants_standardisation(self.standardize, X)
-        return prepare(X, y, U, sample_weight, standardize=scaled, row_numbers=labelled, columns=columns)
+    def _rows(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return rows_like_fitted(self, X, self.ensemble_)
 
     def _run_folder(self, seed: int) -> RunFolder | None:
         """The folder of this fit; a resumed one must have been started with the same arguments."""

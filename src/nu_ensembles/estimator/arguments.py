@@ -5,25 +5,85 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array, compute_sample_weight
+from sklearn.utils import check_array, check_consistent_length, compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
+from nu_ensembles.ensemble import Ensemble
 from nu_ensembles.errors import InputError
-from nu_ensembles.problem import check_rows, in_order
+from nu_ensembles.problem import (
+    Problem,
+    Unlabeled,
+    check_rows,
+    labelled_rows,
+    note_gaps,
+    only_labelled,
+    prepare,
+)
+from nu_ensembles.tables import RawTable, rows_of
 
 
-def numbers_of(other: Any, name: str, columns: tuple[str, ...] | None) -> np.ndarray | None:
-    """Rows beside X as an array, taken as scikit-learn takes X: data frames of several types become one of numbers.
+def problem_of(estimator: Any, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any) -> Problem:
+    """What `fit` was given, with the estimator's options: unlabelled rows found, classes weighted, inputs scaled."""
+    U = rows_beside(X_unlabeled.rows if isinstance(X_unlabeled, Unlabeled) else X_unlabeled, "X_unlabeled")
+    if y is None:
+        raise InputError("This classifier requires y to be passed, but the target y is None.")
+    X, y = rows_and_labels(estimator, X, y)
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    labelled = which_labelled(y, estimator.unlabeled_label)
+    note_gaps(which_labelled(y, None))
+    rest, X, y = X[~labelled], X[labelled], only_labelled(y, labelled)
+    sample_weight = None if sample_weight is None else sample_weight[labelled]
+    check_classification_targets(y)
+    return prepare(
+        X,
+        y,
+        U,
+        weights_with_classes(estimator.class_weight, y, sample_weight),
+        standardize=wants_standardisation(estimator.standardize, X),
+        row_numbers=np.flatnonzero(labelled),
+        also_unlabeled=rest,
+        column_types=estimator.column_types,
+    )
 
-    Args:
-      columns: the names of X's columns, to which a data frame's are matched.
+
+def rows_and_labels(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """Rows and labels `[n]` to fit on, as scikit-learn checks them; the estimator keeps the names of the columns."""
+    given: Any = X
+    X, y = rows_of(X, "X"), column_or_1d(y, warn=True)
+    if isinstance(X, RawTable):
+        # Names of several types are refused, and those that are not text left aside, as everywhere in scikit-learn.
+        validate_data(estimator, given if hasattr(given, "shape") else X, skip_check_array=True)  # pyright: ignore
+        if X.named:
+            estimator.feature_names_in_ = np.array(X.names, object)
+    else:
+        X = validate_data(estimator, X, allow_nd=True, ensure_all_finite=False, dtype="numeric")
+    check_consistent_length(X, y)
+    return X, y
+
+
+def rows_like_fitted(estimator: Any, X: Any, ensemble: Ensemble) -> Any:
+    """Rows to predict: a table, whose columns the ensemble finds by name, or an array of as many columns."""
+    X = rows_of(X, "X")
+    if isinstance(X, RawTable):
+        return X
+    X = validate_data(estimator, X, reset=False, allow_nd=True, ensure_all_finite=False, dtype="numeric")
+    return check_rows(X, "X", ensemble.input_shape, gaps=ensemble.encoding is not None)
+
+
+def rows_beside(other: Any, name: str) -> Any:
+    """Rows beside X: a table, or an array, taken as scikit-learn takes X (objects that are numbers become numbers).
 
     Raises:
-      InputError: not numbers; or a data frame that lacks a column of X.
+      InputError: an array of something else than numbers.
     """
     if other is None:
         return None
-    other = in_order(other, columns, name)
-    if hasattr(other, "toarray") or np.ndim(other) == 0:
+    other = rows_of(other, name)
+    if isinstance(other, RawTable):
+        return other
+    if np.ndim(other) == 0:
         return check_rows(other, name)  # which says what is wrong
     # Shape and values are looked at later, together with those of X.
     try:
@@ -37,7 +97,10 @@ def numbers_of(other: Any, name: str, columns: tuple[str, ...] | None) -> np.nda
             ensure_min_features=0,
         )
     except ValueError as error:
-        raise InputError(f"{name} cannot be taken as numbers ({error}); encode text and dates first.") from None
+        raise InputError(
+            f"{name} cannot be taken as numbers ({error}); give text and dates in a data frame, whose columns have a "
+            "type each."
+        ) from None
 
 
 def weights_with_classes(class_weight: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
@@ -51,26 +114,23 @@ def weights_with_classes(class_weight: Any, y: np.ndarray, sample_weight: np.nda
     return weight
 
 
-def separate_unlabeled(
-    X: np.ndarray, y: np.ndarray, U: np.ndarray | None, unlabeled_label: Any
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """The numbers of the labelled rows of X, and the unlabelled rows: U and those of X that carry the label."""
+def which_labelled(y: np.ndarray, unlabeled_label: Any) -> np.ndarray:
+    """The rows that have a label, bool `[n]`: neither the one that marks unlabelled rows nor NaN, None or a blank."""
+    labelled = labelled_rows(y)
     if unlabeled_label is None:
-        return np.arange(len(X)), U
-    inside = y == unlabeled_label
-    if not isinstance(inside, np.ndarray):  # labels of a type that cannot equal it
-        inside = np.zeros(len(y), bool)
-    if inside.all():
+        return labelled
+    marked = y == unlabeled_label
+    if not isinstance(marked, np.ndarray):  # labels of a type that cannot equal it
+        return labelled
+    if marked.all():
         raise InputError(f"Every row is marked unlabelled (y == {unlabeled_label!r}); label some of them.")
-    if U is not None and len(U):
-        return np.flatnonzero(~inside), np.concatenate([check_rows(U, "X_unlabeled", X.shape[1:]), X[inside]])
-    return np.flatnonzero(~inside), X[inside]
+    return labelled & ~marked.astype(bool)
 
 
-def wants_standardisation(standardize: bool | str, X: np.ndarray) -> bool:
+def wants_standardisation(standardize: bool | str, X: Any) -> bool:
     """Whether the inputs are to be standardised; "auto" means tables of anything but bytes."""
     if not isinstance(standardize, str):
         return bool(standardize)
     if standardize != "auto":
         raise InputError(f"standardize must be True, False or 'auto', not {standardize!r}.")
-    return X.ndim == 2 and X.dtype != np.uint8
+    return isinstance(X, RawTable) or (X.ndim == 2 and X.dtype != np.uint8)

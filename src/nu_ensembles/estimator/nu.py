@@ -13,6 +13,7 @@ from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.estimator.any_method import EnsembleClassifier
 from nu_ensembles.methods import AnyMethod, LabelScheme, Nu
 from nu_ensembles.models import Model
+from nu_ensembles.tables import ColumnTypes
 from nu_ensembles.tuning import SearchSettings
 
 
@@ -76,6 +77,7 @@ class NuEnsembleClassifier(EnsembleClassifier):
         augment: str | Augmentation | None = None,
         cv: Any = 5,
         class_weight: dict[Any, float] | str | None = None,
+        column_types: ColumnTypes | None = None,
         temperature: bool = False,
         unlabeled_label: Any = None,
         plan: str = "auto",
@@ -101,6 +103,7 @@ class NuEnsembleClassifier(EnsembleClassifier):
             augment=augment,
             cv=cv,
             class_weight=class_weight,
+            column_types=column_types,
             temperature=temperature,
             unlabeled_label=unlabeled_label,
             plan=plan,

@@ -26,7 +26,12 @@ class Unlabeled:
 
 
 def check_rows(
-    x: Any, name: str, row_shape: tuple[int, ...] | None = None, least_rows: int = 1, first_row: int = 0
+    x: Any,
+    name: str,
+    row_shape: tuple[int, ...] | None = None,
+    least_rows: int = 1,
+    first_row: int = 0,
+    gaps: bool = False,
 ) -> np.ndarray:
     """Rows of numbers: bytes stay bytes (they are pixels), everything else becomes float32 or float64.
 
@@ -35,15 +40,17 @@ def check_rows(
       name: what to call it in an error ("X", "X_unlabeled").
       row_shape: the shape that a row must have, if known.
       first_row: the number of x's first row in what the user gave, for errors.
+      gaps: take the NaN of a table `[N, F]` for gaps, and refuse infinity only.
 
     Raises:
       InputError: not numbers, not finite, of another shape, or too few.
     """
-    if hasattr(x, "toarray"):
-        raise InputError(f"{name} is sparse; give a dense array, as its toarray() makes.")
     x = np.asarray(x)
     if x.dtype.kind not in "biuf":
-        raise InputError(f"{name} holds {x.dtype} values; give numbers only (encode text and dates first).")
+        raise InputError(
+            f"{name} holds {x.dtype} values; give an array of numbers, or text and dates in a data frame, whose "
+            "columns have a type each."
+        )
     if x.ndim < 2:
         raise InputError(
             f"{name} has shape {x.shape}; give one row per sample, [n, features] or [n, height, width, channels] "
@@ -64,11 +71,12 @@ def check_rows(
         return x.astype(np.float64)
     if x.dtype.itemsize != 8:
         x = x.astype(np.float32 if x.dtype.itemsize < 8 else np.float64)
-    finite = np.isfinite(x).all(axis=tuple(range(1, x.ndim)))
+    usable = ~np.isinf(x) if gaps and x.ndim == 2 else np.isfinite(x)
+    finite = usable.all(axis=tuple(range(1, x.ndim)))
     if not finite.all():
         bad = x[~finite]
-        kind = "NaN" if np.isnan(bad).any() else "infinity"
-        n_bad, row = int((~np.isfinite(bad)).sum()), first_row + int(np.argmin(finite))
+        kind = "NaN" if np.isnan(bad).any() and not gaps else "infinity"
+        n_bad, row = int((~usable).sum()), first_row + int(np.argmin(finite))
         raise InputError(
             f"{name} contains {kind}: {n_bad} value(s) not finite, the first in row {row}; fill in or remove them "
             "first."

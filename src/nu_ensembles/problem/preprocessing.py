@@ -1,37 +1,59 @@
 """From checked rows to what a network takes: bytes as they are, numbers as float32, tables standardised on request.
 
-Standardised, each column has mean zero and unit variance over labelled and unlabelled rows.
+Standardised, each column has mean zero and unit variance over labelled and unlabelled rows. Two kinds of columns have
+not: indicators stay 0 and 1, and what is mostly zero (counts, TF-IDF, borders of digits) keeps its zeros and is divided
+by the root mean square of its other values. Divided by its small deviation instead, a word that is in one text of a
+hundred would be ten times as large as one that is in all: benchmarks/zeros_scaling.py measures what that costs.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
 from nu_ensembles.errors import InputError
+from nu_ensembles.problem.inputs import check_rows
+from nu_ensembles.tables import RawTable
+
+# A column with a smaller share of values beside zero is mostly zero.
+MOSTLY = 0.5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Standardisation:
     """`(x - mean) / scale`, in float64 so that large offsets do not swallow small differences.
 
-    mean, scale: float64 `[…]`, of a row's shape.
+    mean, scale: float64 `[…]`, of a row's shape; the mean is 0 where a column is not centred.
     """
 
     mean: np.ndarray
     scale: np.ndarray
 
     @classmethod
-    def fit(cls, *parts: np.ndarray) -> Standardisation:
-        """Over the rows of all parts together."""
+    def fit(cls, *parts: np.ndarray, as_they_are: np.ndarray | None = None) -> Standardisation:
+        """Over the rows of all parts together.
+
+        Args:
+          as_they_are: columns that are not scaled, bool of a row's shape.
+        """
         n_rows = sum(len(part) for part in parts)
         mean = sum(part.sum(axis=0, dtype=np.float64) for part in parts) / n_rows
         variance = sum(np.square(part - mean).sum(axis=0) for part in parts) / n_rows
         deviation = np.sqrt(variance)
         # A constant column would divide by zero or by rounding noise; it carries nothing, so leave it at zero.
         constant = deviation <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
-        return cls(np.asarray(mean), np.where(constant, 1.0, deviation))
+        scale = np.where(constant, 1.0, deviation)
+        n_filled = sum(np.count_nonzero(part, axis=0) for part in parts)
+        mostly_zero = np.asarray(n_filled < MOSTLY * n_rows)
+        if mostly_zero.any():
+            squares = sum(np.square(part, dtype=np.float64).sum(axis=0) for part in parts)
+            size = np.sqrt(squares / np.maximum(n_filled, 1))
+            mean, scale = np.where(mostly_zero, 0.0, mean), np.where(mostly_zero & (size > 0), size, scale)
+        if as_they_are is not None:
+            mean, scale = np.where(as_they_are, 0.0, mean), np.where(as_they_are, 1.0, scale)
+        return cls(np.asarray(mean), scale)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         return ((x - self.mean) / self.scale).astype(np.float32)
@@ -40,6 +62,11 @@ class Standardisation:
         return other is not None and bool(
             np.array_equal(self.mean, other.mean) and np.array_equal(self.scale, other.scale)
         )
+
+
+def as_table(x: Any, what: str) -> RawTable:
+    """Rows of numbers as a table without names; a table as it is."""
+    return x if isinstance(x, RawTable) else RawTable.of_numbers(check_rows(x, what, least_rows=0, gaps=True))
 
 
 def check_kind(x: np.ndarray, pixels: bool, name: str) -> None:

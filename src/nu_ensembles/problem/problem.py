@@ -1,4 +1,4 @@
-"""The user's data, checked and scaled once."""
+"""The user's data, checked, encoded and scaled once."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.problem.columns import column_names, in_order
 from nu_ensembles.problem.inputs import Unlabeled, check_labels, check_rows, check_weights
-from nu_ensembles.problem.preprocessing import Standardisation, check_kind, network_rows
+from nu_ensembles.problem.labels import separate
+from nu_ensembles.problem.leaks import refuse_leaks
+from nu_ensembles.problem.preprocessing import Standardisation, as_table, check_kind, network_rows
+from nu_ensembles.tables import ColumnTypes, RawTable, TableEncoding, read_column_types, rows_of
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -23,7 +25,9 @@ class Problem:
     classes: `[C]`, what the class numbers stand for.
     standardisation: what the rows were scaled by, or None.
     row_numbers: `[N]`, where the rows stood in what the user gave.
-    columns: names of the columns, or None where they have none.
+    columns: names of the user's columns that are used, or None where they have none.
+    encoding: how a table became numbers, or None for an array that held nothing else.
+    row_shape: of a row as the network gets it.
     pixels: whether the rows are bytes, which the network gets as x/255.
     """
 
@@ -35,6 +39,7 @@ class Problem:
     standardisation: Standardisation | None
     row_numbers: np.ndarray
     columns: tuple[str, ...] | None = None
+    encoding: TableEncoding | None = None
     n_unlabeled: int = dataclasses.field(init=False)
     row_shape: tuple[int, ...] = dataclasses.field(init=False)
     pixels: bool = dataclasses.field(init=False)
@@ -44,14 +49,21 @@ class Problem:
         object.__setattr__(self, "row_shape", self.x.shape[1:])
         object.__setattr__(self, "pixels", self.x.dtype == np.uint8)
 
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of what the network gets, one for each number of a table's row."""
+        return self.columns if self.encoding is None else self.encoding.outputs
+
     def part(self, rows: np.ndarray) -> Problem:
         """The problem of these labelled rows alone; the unlabelled ones stay."""
         x, y, weight, numbers = self.x[rows], self.y[rows], self.weight[rows], self.row_numbers[rows]
         return dataclasses.replace(self, x=x, y=y, weight=weight, row_numbers=numbers)
 
     def further_rows(self, x: Any, y: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and class numbers `[N]` of other labelled data, checked and scaled as the training rows were."""
-        x = check_rows(in_order(x, self.columns, what), what, self.row_shape)
+        """Rows and class numbers `[N]` of other labelled data, encoded and scaled as the training rows were."""
+        x = rows_of(x, what)
+        x = x if self.encoding is None else self.encoding(as_table(x, what), what)
+        x = check_rows(x, what, self.row_shape)
         if self.standardisation is None:
             check_kind(x, self.pixels, what)
         return network_rows(x, self.standardisation), check_labels(y, self.classes, len(x))[1]
@@ -63,37 +75,80 @@ def prepare(
     x_unlabeled: Any = None,
     sample_weight: Any = None,
     classes: Sequence[Any] | np.ndarray | None = None,
-    standardize: bool = False,
+    standardize: bool | None = False,
     row_numbers: np.ndarray | None = None,
-    columns: tuple[str, ...] | None = None,
     names: tuple[str, str] = ("X", "X_unlabeled"),
+    *,
+    also_unlabeled: Any = None,
+    column_types: ColumnTypes | None = None,
 ) -> Problem:
-    """Checks the data, drops rows without weight, and scales the inputs.
+    """Checks the data, drops rows without weight, and makes numbers of the columns and scales them.
+
+    Rows whose label is NaN, None or blank join the unlabelled ones.
 
     Args:
-      columns: names of the columns, where x is an array; those of a data frame are found.
+      standardize: whether to scale; None scales tables with named columns and leaves arrays as they are.
       names: what to call x and x_unlabeled in messages.
+      also_unlabeled: unlabelled rows with the very columns of x.
+      column_types: what columns are where their values do not tell; see `nu.fit`.
     """
     if isinstance(x_unlabeled, Unlabeled):
         x_unlabeled = x_unlabeled.rows
-    columns = columns or column_names(x)
-    x = check_rows(x, names[0])
+    x = _checked(rows_of(x, names[0]), names[0])
+    y, labelled = separate(y)
+    numbers = np.arange(len(x)) if row_numbers is None else row_numbers
+    others = [] if x_unlabeled is None else [rows_of(x_unlabeled, names[1])]
+    if labelled is not None and len(labelled) == len(x):
+        others, x, numbers = [*others, x[~labelled]], x[labelled], numbers[labelled]
+        if np.shape(sample_weight) == labelled.shape:
+            sample_weight = np.asarray(sample_weight)[labelled]
+    others += [] if also_unlabeled is None else [also_unlabeled]
+    others = [part for part in others if np.shape(part)[:1] != (0,)]
     found, y = check_labels(y, classes, len(x))
     weight = check_weights(sample_weight, len(x))
     counted = weight > 0
-    numbers = (np.arange(len(x)) if row_numbers is None else row_numbers)[counted]
-    x, y, weight = x[counted], y[counted], weight[counted]
-    u = None
-    if x_unlabeled is not None and np.shape(x_unlabeled)[:1] != (0,):
-        u = check_rows(in_order(x_unlabeled, columns, names[1]), names[1], x.shape[1:])
-        check_kind(u, x.dtype == np.uint8, names[1])
-    scaling = Standardisation.fit(*(part for part in (x, u) if part is not None)) if standardize else None
+    x, y, weight, numbers = x[counted], y[counted], weight[counted], numbers[counted]
+    refuse_leaks(x, y, found, names[0])
+    encoding, x, u = _as_numbers(x, others, column_types, names)
+    columns = encoding.columns if encoding is not None and encoding.named else None
+    scaling = None
+    if standardize or (standardize is None and columns is not None):
+        parts = [x] if u is None else [x, u]
+        scaling = Standardisation.fit(*parts, as_they_are=None if encoding is None else encoding.indicators)
     scaled = network_rows(x, scaling), None if u is None else network_rows(u, scaling)
-    return Problem(scaled[0], y, weight, scaled[1], found, scaling, numbers, columns)
+    return Problem(scaled[0], y, weight, scaled[1], found, scaling, numbers, columns, encoding)
+
+
+def _checked(x: Any, name: str) -> Any:
+    """A table as it is, an array of numbers; in two axes its NaN are gaps."""
+    return x if isinstance(x, RawTable) else check_rows(x, name, gaps=True)
+
+
+def _as_numbers(
+    x: Any, others: list[Any], types: ColumnTypes | None, names: tuple[str, str]
+) -> tuple[TableEncoding | None, np.ndarray, np.ndarray | None]:
+    """Labelled and unlabelled rows as numbers `[N, …]` and `[M, …]`, and by which encoding, if they need one."""
+    declared = read_column_types(types)
+    if not isinstance(x, RawTable):
+        others = [check_rows(part, names[1], x.shape[1:], gaps=True) for part in others]
+        for part in others:
+            check_kind(part, x.dtype == np.uint8, names[1])
+        if not declared and not _has_gaps(x, *others):
+            return None, x, np.concatenate(others) if others else None
+    tables = [as_table(part, names[1]) for part in others]
+    encoding, (x, *others) = TableEncoding.fit(as_table(x, names[0]).declared(declared, names[0]), *tables, names=names)
+    return encoding, x, np.concatenate(others) if others else None
+
+
+def _has_gaps(*parts: np.ndarray) -> bool:
+    return any(part.ndim == 2 and part.dtype.kind == "f" and bool(np.isnan(part).any()) for part in parts)
 
 
 def labelled_pair(validation: Any) -> tuple[Any, Any]:
-    """A validation set `(x, y)`; refuses what is no pair."""
+    """The rows of a validation set `(x, y)` that have a label; refuses what is no pair."""
     if not isinstance(validation, tuple | list) or len(validation) != 2:
         raise InputError("validation must be a pair, (x, y).")
-    return validation[0], validation[1]
+    x, (y, labelled) = rows_of(validation[0], "the validation x"), separate(validation[1], "the validation y")
+    if labelled is None:
+        return x, y
+    return (x if isinstance(x, RawTable) else np.asarray(x))[labelled], y

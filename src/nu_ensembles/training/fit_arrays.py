@@ -24,6 +24,7 @@ from nu_ensembles.methods import AnyMethod, Nu, Standard
 from nu_ensembles.metrics import evaluate as score
 from nu_ensembles.models import Model
 from nu_ensembles.problem import labelled_pair, prepare, random_key
+from nu_ensembles.tables import ColumnTypes
 from nu_ensembles.training.job import TrainingJob, make_job, steps_in
 from nu_ensembles.training.run_folder import RunFolder
 from nu_ensembles.training.runner import run_job
@@ -42,7 +43,8 @@ def fit(
     steps: int | None = None,
     sample_weight: Any = None,
     classes: Sequence[Any] | np.ndarray | None = None,
-    standardize: bool = False,
+    standardize: bool | None = None,
+    column_types: ColumnTypes | None = None,
     batch_size: int = 32,
     unlabeled_batch_size: int | None = None,
     learning_rate: float = 1e-3,
@@ -65,8 +67,9 @@ def fit(
 
     Args:
       model: a built-in network's name ("mlp", "lenet", "wide_resnet", …) or a `nu.Model`.
-      x: `[N, …]`; floats are used as they are (see `standardize`), uint8 images become x/255.
-      y: `[N]`, labels of any type.
+      x: `[N, …]`; floats are used as they are (see `standardize`), uint8 images become x/255. Or a data frame with
+        text, dates and gaps; see the page on data.
+      y: `[N]`, labels of any type; NaN, None and blanks make unlabelled rows.
       x_unlabeled: `[M, …]`, or None.
       method: a method of `nu.methods`, or its name; `Nu(beta=0.01)` by default, `Standard()` without unlabelled data.
       n_members: how many members (K).
@@ -75,7 +78,10 @@ def fit(
       steps: the number of optimiser steps, instead of `epochs`.
       sample_weight: `[N]`, what each labelled row counts; None for ones. Rows of weight 0 are left out.
       classes: all classes, if y does not hold each of them.
-      standardize: scale every feature to mean 0 and variance 1 over labelled and unlabelled rows.
+      standardize: scale every feature to mean 0 and variance 1 over labelled and unlabelled rows, or, if it is mostly
+        zero, keep its zeros and divide by the size of the rest. By default data frames are scaled and arrays are not.
+      column_types: what columns of a table are, where their values do not tell, by name: "category" (a code of
+        numbers), "number", "date", or a list of levels in their order. An array's columns are called x0, x1, …
       batch_size: labelled rows a member sees in a step.
       unlabeled_batch_size: unlabelled rows beside them; None for the same number.
       learning_rate: of AdamW, constant.
@@ -103,7 +109,16 @@ def fit(
       InputError: data or options that cannot be used; the sentence says what to do.
       NonFiniteLossError: the training diverged.
     """
-    problem = prepare(x, y, x_unlabeled, sample_weight, classes, standardize, names=("x", "x_unlabeled"))
+    problem = prepare(
+        x,
+        y,
+        x_unlabeled,
+        sample_weight,
+        classes,
+        standardize,
+        names=("x", "x_unlabeled"),
+        column_types=column_types,
+    )
     if method is None:
         method = Nu() if problem.n_unlabeled else Standard()
     settings = Settings(
@@ -120,7 +135,8 @@ def fit(
     )
     held_out = None
     if validation is not None:
-        held_out = problem.further_rows(*labelled_pair(validation), "the validation x")
+        validation = labelled_pair(validation)
+        held_out = problem.further_rows(*validation, "the validation x")
     job = make_job(
         problem,
         model,

@@ -103,6 +103,7 @@ class TrainingJob:
             standardisation=self.problem.standardisation,
             pixels=self.problem.pixels,
             columns=self.problem.columns,
+            encoding=self.problem.encoding,
             temperature=temperature,
             mask_keys=members.mask_keys,
             training={**self.manifest(), **of_method, **notes},
@@ -127,7 +128,14 @@ class TrainingJob:
         there = {**there, **({"seed": plain_seed(there["seed"])} if "seed" in there else {})}
         differing = [name for name, value in self.manifest().items() if there.get(name) != value]
         problem = self.problem
-        same = self.network, problem.classes, problem.row_shape, problem.standardisation, problem.pixels
+        same = (
+            self.network,
+            problem.classes,
+            problem.row_shape,
+            problem.standardisation,
+            problem.pixels,
+            problem.encoding,
+        )
         differing += ensemble.differences(*same)
         if differing:
             raise InputError(

@@ -18,7 +18,8 @@ from nu_ensembles.engine.settings import Settings
 from nu_ensembles.methods import Standard
 from nu_ensembles.metrics import evaluate
 from nu_ensembles.metrics.paired import paired_difference
-from nu_ensembles.problem import Problem, Unlabeled, prepare, random_key
+from nu_ensembles.problem import Problem, prepare, random_key
+from nu_ensembles.tables import ColumnTypes, RawTable, rows_of
 from nu_ensembles.training import make_job, steps_in
 from nu_ensembles.tuning.advice import Estimate, Evidence, OutOfFoldFit, advise
 from nu_ensembles.tuning.folds import stratified_folds
@@ -60,6 +61,7 @@ def preflight(
     X_unlabeled: Any = None,
     *,
     feature_names: Sequence[str] | None = None,
+    column_types: ColumnTypes | None = None,
     max_iter: int = 500,
     learning_rate: float = 1e-3,
     batch_size: int = 32,
@@ -71,15 +73,17 @@ def preflight(
     Args:
       X: `[N, …]`, labelled rows; y: `[N]`, labels of any type.
       X_unlabeled: `[M, …]`, or None.
-      feature_names: of the columns of a table; those of a data frame are found.
+      feature_names: of the columns of an array; those of a data frame are found.
+      column_types: see `nu.fit`.
       max_iter, learning_rate, batch_size: of the training that is meant; its last step is where it would end.
     """
-    if feature_names is None and hasattr(X, "columns"):
-        feature_names = [str(name) for name in X.columns]
-    rows = X_unlabeled.rows if isinstance(X_unlabeled, Unlabeled) else X_unlabeled
-    X = np.asarray(X)
+    X = rows_of(X, "X")
+    X = X if isinstance(X, RawTable) else np.asarray(X)
+    is_table = isinstance(X, RawTable) or (X.ndim == 2 and X.dtype != np.uint8)
     # Scaled as the estimator does it, so that the two sets are compared, and trained on, as they will be used.
-    problem = prepare(X, y, rows, standardize=X.ndim == 2 and X.dtype != np.uint8)
+    problem = prepare(X, y, X_unlabeled, standardize=is_table, column_types=column_types)
+    # A column of text is several of numbers, which have names of their own.
+    feature_names = problem.feature_names or feature_names
     counts = np.bincount(problem.y, minlength=len(problem.classes))
     settings = Settings(batch_size, learning_rate=learning_rate)
     examined = _at_most(problem, MOST_LABELLED, seed)

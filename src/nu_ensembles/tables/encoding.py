@@ -1,0 +1,195 @@
+"""From a table as it is to numbers: every column by its kind, fitted on labelled and unlabelled rows together.
+
+What the columns were, what they became and what was left out stays with the model, so that later tables are matched by
+name and encoded alike. Scaling is a step of its own, after this one (`problem/preprocessing.py`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nu_ensembles.errors import DataWarning, InputError
+from nu_ensembles.tables.column import Column, stacked_columns
+from nu_ensembles.tables.encoders import (
+    CategoryEncoder,
+    DateEncoder,
+    Encoder,
+    LeftOut,
+    NumberEncoder,
+    OrderedEncoder,
+    encoder_from_json,
+    encoder_to_json,
+)
+from nu_ensembles.tables.raw_table import Expected, RawTable, listed
+
+# Text with more levels than this and than half as many as rows is left out.
+FEW_LEVELS = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class TableEncoding:
+    """An encoder for each column of the training rows.
+
+    Attributes:
+      encoders: in the order of the columns.
+      named: whether the columns had names, by which those of later tables are found.
+    """
+
+    encoders: tuple[Encoder, ...]
+    named: bool
+
+    @classmethod
+    def fit(
+        cls, labelled: RawTable, *unlabelled: RawTable, names: tuple[str, str] = ("X", "X_unlabeled")
+    ) -> tuple[TableEncoding, list[np.ndarray]]:
+        """Over the rows of all tables together; a column without any value in the labelled rows is left out.
+
+        Args:
+          names: what to call the labelled and the unlabelled tables in messages.
+
+        Returns:
+          the encoding, and the tables as it encodes them.
+        """
+        expected = [Expected(part.name, None if part.gaps.all() else part.kind, part.levels) for part in labelled.parts]
+        tables = [labelled.matched(expected, names[0], named=labelled.named)]
+        called = [names[1]] * len(unlabelled)
+        tables += [table.matched(expected, names[1], named=labelled.named) for table in unlabelled]
+        by_name = {part.name: part for part in tables[0].parts}
+        for table in tables[1:]:
+            by_name = {part.name: stacked_columns(by_name[part.name], part) for part in table.parts}
+        empty = LeftOut(name="", reason="it has no value in any labelled row")
+        encoders = tuple(
+            _fitted(by_name[name]) if name in by_name else dataclasses.replace(empty, name=name)
+            for name in labelled.names
+        )
+        fitted = cls(encoders, labelled.named)
+        left_out = fitted.left_out
+        reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(left_out.items())[:5])
+        more = f" and {len(left_out) - 5} more" if len(left_out) > 5 else ""
+        if len(left_out) == len(encoders):
+            raise InputError(f"{names[0]} has no column to learn from: {reasons}{more}; give others.")
+        if left_out:
+            warnings.warn(f"Columns of {names[0]} are left out: {reasons}{more}.", DataWarning, stacklevel=2)
+        return fitted, [fitted.numbers(table, name) for table, name in zip(tables, [names[0], *called], strict=True)]
+
+    @property
+    def expected(self) -> list[Expected]:
+        """What later tables must have."""
+        return [Expected(each.name, each.kind, each.levels) for each in self.encoders]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that later tables must have."""
+        return tuple(each.name for each in self.encoders if each.kind is not None)
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Columns that are not used, and why."""
+        return {each.name: each.reason for each in self.encoders if isinstance(each, LeftOut)}
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the numbers that a row becomes."""
+        return tuple(output for each in self.encoders for output in each.outputs)
+
+    @property
+    def indicators(self) -> np.ndarray:
+        """Which of them are 0 or 1 and stay so, bool `[F]`."""
+        return np.array([indicator for each in self.encoders for indicator in each.indicators], bool)
+
+    def __call__(self, table: RawTable, what: str = "X") -> np.ndarray:
+        """Rows as numbers, float64 `[N, F]`.
+
+        Args:
+          what: to call the table in messages.
+
+        Raises:
+          InputError: a column is missing, holds something else than it did, or is infinite somewhere.
+        """
+        return self.numbers(self.matched(table, what), what)
+
+    def matched(self, table: RawTable, what: str = "X") -> RawTable:
+        """The columns in use, found by name or place; the first step, for all rows at once."""
+        found = table.matched(self.expected, what, named=self.named)
+        filled = [
+            encoder.name
+            for encoder, part in self._pairs(found)
+            if isinstance(encoder, NumberEncoder | DateEncoder) and not encoder.n_gaps and part.gaps.any()
+        ]
+        if filled:
+            known = "where the training rows had none, filled with the median"
+            note = f"{what} has gaps (or new levels) {known}: {listed(filled)}."
+            warnings.warn(note, DataWarning, stacklevel=2)
+        return found
+
+    def numbers(self, matched: RawTable, what: str = "X", first_row: int = 0) -> np.ndarray:
+        """Matched rows as numbers, float64 `[N, F]`; the second step, for as many rows at a time as fit.
+
+        Args:
+          first_row: the number of the first row in what the user gave, for errors.
+        """
+        pairs = self._pairs(matched)
+        for _, part in pairs:
+            _refuse_infinity(part, what, first_row)
+        return np.concatenate([encoder(part) for encoder, part in pairs], axis=1)
+
+    def _pairs(self, matched: RawTable) -> list[tuple[Any, Column]]:
+        """The encoders in use, each with its column."""
+        parts = dict(zip(matched.names, matched.parts, strict=True))
+        return [(each, parts[each.name]) for each in self.encoders if each.kind is not None]
+
+    def describe(self, mean: np.ndarray | None = None, scale: np.ndarray | None = None) -> dict[str, str]:
+        """What became of each column, in words.
+
+        Args:
+          mean, scale: of the numbers that a row becomes, where they are scaled afterwards.
+        """
+        words, at = {}, 0
+        for each in self.encoders:
+            words[each.name] = each.in_words()
+            if mean is not None and scale is not None and isinstance(each, NumberEncoder | DateEncoder):
+                centred = f"{mean[at]:.4g} taken off, " if mean[at] else ""
+                words[each.name] += f"; {centred}divided by {scale[at]:.4g}"
+            at += len(each.outputs)
+        return words
+
+    def to_json(self) -> dict[str, Any]:
+        return {"named": self.named, "columns": [encoder_to_json(each) for each in self.encoders]}
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> TableEncoding:
+        return cls(tuple(encoder_from_json(each) for each in entry["columns"]), entry["named"])
+
+
+def _fitted(column: Column) -> Encoder:
+    if column.kind == "number":
+        return NumberEncoder.fit(column)
+    if column.kind == "ordered":
+        return OrderedEncoder.fit(column)
+    if column.kind == "date":
+        return DateEncoder.fit(column)
+    filled = column.values[column.values >= 0]
+    n_levels = len(np.unique(filled))
+    if n_levels == 1 and len(filled) == len(column):
+        return LeftOut(column.name, "it is the same in every row")
+    if n_levels == len(filled) and n_levels > 1:
+        return LeftOut(column.name, "it is text with as many levels as rows, as an identifier is")
+    if n_levels > max(FEW_LEVELS, len(filled) / 2):
+        return LeftOut(column.name, f"it is text whose {n_levels} levels hardly repeat")
+    return CategoryEncoder.fit(column)
+
+
+def _refuse_infinity(column: Column, what: str, first_row: int) -> None:
+    if column.kind != "number":
+        return
+    infinite = np.isinf(column.values)
+    if infinite.any():
+        raise InputError(
+            f"{what} contains infinity: {int(infinite.sum())} value(s) not finite in the column {column.name!r}, the "
+            f"first in row {first_row + int(np.argmax(infinite))}; correct or remove them first."
+        )

@@ -1,0 +1,72 @@
+"""Whatever a user hands in as rows: frames and tables as raw tables, sparse matrices made dense, arrays as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nu_ensembles.errors import InputError, unknown_name
+from nu_ensembles.tables.column import Kind
+from nu_ensembles.tables.frames import is_frame, table_of_frame
+from nu_ensembles.tables.raw_table import RawTable
+
+# Training keeps all rows on the device, so a sparse matrix is made dense: up to this many values, 0.5 GB as float32.
+MOST_DENSE = 1 << 27
+_KINDS: tuple[Kind, ...] = ("number", "category", "date")
+
+ColumnTypes = Mapping[str, str | Sequence[Any]]
+
+
+def rows_of(x: Any, what: str) -> Any:
+    """A `RawTable` of a data frame, a dense array of a sparse matrix, anything else as it is.
+
+    Args:
+      what: to call x in messages.
+    """
+    if isinstance(x, RawTable):
+        return x
+    if hasattr(x, "toarray"):
+        return _dense(x, what)
+    if not is_frame(x):
+        return x
+    table = table_of_frame(x, what)
+    if not len(table.parts):
+        raise InputError(f"{what} has 0 feature(s) (shape {np.shape(x)}) while a minimum of 1 is required.")
+    return table
+
+
+def read_column_types(types: ColumnTypes | None) -> dict[str, tuple[Kind, tuple[str, ...]]]:
+    """Kinds and levels by column, from what the user declared: "number", "category", "date", or levels in order."""
+    if types is None:
+        return {}
+    if not isinstance(types, Mapping):
+        raise InputError(
+            f"column_types must say what columns are, as in {{'zip': 'category', 'size': ['S', 'M', 'L']}}, not "
+            f"{types!r}."
+        )
+    found: dict[str, tuple[Kind, tuple[str, ...]]] = {}
+    for name, said in types.items():
+        if isinstance(said, str):
+            if said not in _KINDS:
+                raise unknown_name(f"type of the column {name!r},", said, _KINDS)
+            found[name] = (said, ())
+        else:
+            levels = tuple(str(level) for level in said)
+            if len(set(levels)) < max(2, len(levels)):
+                raise InputError(
+                    f"The levels of {name!r} in column_types must be two or more different ones, in order."
+                )
+            found[name] = ("ordered", levels)
+    return found
+
+
+def _dense(x: Any, what: str) -> np.ndarray:
+    n_values = int(np.prod(x.shape, dtype=np.int64))
+    if n_values > MOST_DENSE:
+        raise InputError(
+            f"{what} is sparse, and dense it would hold {n_values:,} values, more than {MOST_DENSE:,}; reduce its "
+            "columns first, with sklearn.decomposition.TruncatedSVD or a hashing vectoriser of fewer features."
+        )
+    return x.toarray()
