@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import nu_ensembles as nu
-from nu_ensembles import ensemble as module
 from nu_ensembles import models, storage
-from nu_ensembles.ensemble import MANIFEST, WEIGHTS
+from nu_ensembles.ensemble import files as module
+from nu_ensembles.ensemble.files import MANIFEST, WEIGHTS
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.models import Model
 from nu_ensembles.problem.preprocessing import Standardisation

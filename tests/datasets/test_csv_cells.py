@@ -9,10 +9,10 @@ import pytest
 
 from nu_ensembles.datasets.cells import CellReader
 from nu_ensembles.errors import InputError
-from nu_ensembles.tables import Column
+from nu_ensembles.tables import RawColumn
 
 
-def read(*blocks: list[str], **options: Any) -> Column:
+def read(*blocks: list[str], **options: Any) -> RawColumn:
     reader = CellReader("FILE", "c", **options)
     first = 1
     for block in blocks:

@@ -150,7 +150,9 @@ def test_sparse_rows_train_as_dense_ones(blobs) -> None:
 def test_columns_are_declared_where_their_values_do_not_tell() -> None:
     codes = pa.table({"zip": [7, 8, 9, 7] * 10, "size": ["S", "M", "L", "S"] * 10})
     found = classifier(column_types={"zip": "category", "size": ["S", "M", "L"]}).fit(codes, Y)
-    assert found.ensemble_.encoding.outputs == ("zip is 7", "zip is 8", "zip is 9", "zip is unknown", "size")
+    encoding = found.ensemble_.encoding
+    assert encoding is not None
+    assert encoding.outputs == ("zip is 7", "zip is 8", "zip is 9", "zip is unknown", "size")
     with pytest.warns(DataWarning, match=r"X has gaps \(or new levels\) where the training rows had none.*'size'"):
         assert found.predict_proba(pa.table({"size": ["XL"], "zip": [1]})).shape == (1, 2)
 

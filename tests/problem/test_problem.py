@@ -10,13 +10,13 @@ import pytest
 from nu_ensembles.errors import DataWarning, InputError
 from nu_ensembles.problem import Problem, prepare
 from nu_ensembles.problem.problem import labelled_pair
-from nu_ensembles.tables import Column, RawTable
+from nu_ensembles.tables import RawColumn, RawTable
 from nu_ensembles.tables.column import encoded
 
 NAN = np.nan
 Y = np.array([0, 1, 0, 1])
 CITY = encoded("city", ["Oslo", "Rome", "Rome", "Oslo"])
-AGE = Column("age", "number", np.array([1.0, 2.0, 3.0, 6.0]))
+AGE = RawColumn("age", "number", np.array([1.0, 2.0, 3.0, 6.0]))
 TABLE = RawTable((AGE, CITY))
 
 
@@ -102,18 +102,18 @@ def test_rows_of_a_validation_set_without_a_label_are_left_out() -> None:
     ("column", "y"),
     [
         (encoded("copy", ["a", "b", "b", "a"]), ["a", "b", "b", "a"]),
-        (Column("copy", "number", np.array([0.0, 1, 0, 1])), [0, 1, 0, 1]),
-        (Column("copy", "number", np.array([0.0, 1, 0, 1])), [False, True, False, True]),
+        (RawColumn("copy", "number", np.array([0.0, 1, 0, 1])), [0, 1, 0, 1]),
+        (RawColumn("copy", "number", np.array([0.0, 1, 0, 1])), [False, True, False, True]),
     ],
 )
-def test_a_column_that_equals_the_labels_is_refused(column: Column, y: Any) -> None:
+def test_a_column_that_equals_the_labels_is_refused(column: RawColumn, y: Any) -> None:
     with pytest.raises(InputError, match=r"The column 'copy' of X equals the labels.*leave it out"):
         prepare(RawTable((AGE, column)), y)
 
 
 def test_a_column_that_says_the_labels_in_other_words_is_noted_where_it_cannot_be_chance() -> None:
     words = encoded("copy", ["yes", "no"] * 10)
-    rows = RawTable((Column("age", "number", np.arange(20.0)), words))
+    rows = RawTable((RawColumn("age", "number", np.arange(20.0)), words))
     with pytest.warns(DataWarning, match="The column 'copy' of X says what the labels say in other words"):
         prepare(rows, [1, 0] * 10)
     prepare(rows[:10], [1, 0] * 5)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.tables.column import Column, date_from_text, encoded, stacked_columns
+from nu_ensembles.tables.column import RawColumn, date_from_text, encoded, stacked_columns
 
 
-def numbers(*values: float) -> Column:
-    return Column("a", "number", np.array(values, float))
+def numbers(*values: float) -> RawColumn:
+    return RawColumn("a", "number", np.array(values, float))
 
 
 def test_levels_come_in_the_order_of_their_first_row_and_none_is_a_gap() -> None:

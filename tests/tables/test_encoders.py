@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nu_ensembles.tables.column import Column, encoded
+from nu_ensembles.tables.column import RawColumn, encoded
 from nu_ensembles.tables.encoders import (
     CategoryEncoder,
     DateEncoder,
@@ -20,18 +20,18 @@ from nu_ensembles.tables.encoders import (
 NAN = np.nan
 
 
-def dates(*texts: str) -> Column:
-    return Column("day", "date", np.array(texts, "datetime64[us]"))
+def dates(*texts: str) -> RawColumn:
+    return RawColumn("day", "date", np.array(texts, "datetime64[us]"))
 
 
 def test_numbers_stay_what_they_are() -> None:
-    fitted = NumberEncoder.fit(Column("a", "number", np.array([1.0, 5.0])))
+    fitted = NumberEncoder.fit(RawColumn("a", "number", np.array([1.0, 5.0])))
     assert fitted.outputs == ("a",)
-    assert fitted(Column("a", "number", np.array([7.0]))).tolist() == [[7.0]]
+    assert fitted(RawColumn("a", "number", np.array([7.0]))).tolist() == [[7.0]]
 
 
 def test_gaps_are_filled_with_the_median_and_marked() -> None:
-    column = Column("a", "number", np.array([1.0, NAN, 2.0, 9.0]))
+    column = RawColumn("a", "number", np.array([1.0, NAN, 2.0, 9.0]))
     fitted = NumberEncoder.fit(column)
     assert fitted.outputs == ("a", "a is missing")
     assert fitted.indicators == (False, True)
@@ -40,8 +40,8 @@ def test_gaps_are_filled_with_the_median_and_marked() -> None:
 
 
 def test_a_gap_in_a_column_that_had_none_is_filled_and_cannot_be_marked() -> None:
-    fitted = NumberEncoder.fit(Column("a", "number", np.array([1.0, 3.0])))
-    assert fitted(Column("a", "number", np.array([NAN]))).tolist() == [[2.0]]
+    fitted = NumberEncoder.fit(RawColumn("a", "number", np.array([1.0, 3.0])))
+    assert fitted(RawColumn("a", "number", np.array([NAN]))).tolist() == [[2.0]]
 
 
 def test_ordered_levels_are_counted_from_zero() -> None:

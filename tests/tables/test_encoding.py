@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nu_ensembles.errors import DataWarning, InputError
-from nu_ensembles.tables import Column, RawTable, TableEncoding
+from nu_ensembles.tables import RawColumn, RawTable, TableEncoding
 from nu_ensembles.tables.column import encoded
 
 NAN = np.nan
@@ -22,7 +22,7 @@ def table(**columns: list) -> RawTable:
         tuple(
             encoded(name, values)
             if any(isinstance(value, str) for value in values)
-            else Column(name, "number", np.array(values, float))
+            else RawColumn(name, "number", np.array(values, float))
             for name, values in columns.items()
         )
     )
@@ -86,7 +86,7 @@ def test_a_table_of_nothing_to_learn_from_is_refused() -> None:
 
 @given(st.permutations(["age", "city", "more"]))
 def test_columns_are_found_by_name_in_any_order(order: list[str]) -> None:
-    wide = RawTable((*X.parts, Column("more", "number", np.array([4.0, 3, 2, 1]))))
+    wide = RawTable((*X.parts, RawColumn("more", "number", np.array([4.0, 3, 2, 1]))))
     encoding = fitted(wide)
     assert (encoding(wide.only(order)) == encoding(wide)).all()
 

@@ -22,7 +22,7 @@ import nu_ensembles as nu
 from nu_ensembles import methods, models, storage
 from nu_ensembles.engine import train as engine
 from nu_ensembles.engine.checkpoints import CheckpointFolder
-from nu_ensembles.ensemble import MANIFEST
+from nu_ensembles.ensemble.files import MANIFEST
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods import AgreeToDisagree, HyperDeep, McDropout, Nu, SelfTraining, Single, Standard, Swag
 from nu_ensembles.training import runner

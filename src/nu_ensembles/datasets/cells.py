@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.tables.column import Column, Kind, date_from_text, number_from_text
+from nu_ensembles.tables.column import Kind, RawColumn, date_from_text, number_from_text
 
 GAPS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "?", "-", "."})
 # Among words "none" is as often an answer as a gap.
@@ -69,7 +69,7 @@ class CellReader:
         if not self.late:
             self._blocks.append(self._words(cells, first))
 
-    def column(self) -> Column:
+    def column(self) -> RawColumn:
         """What the cells were.
 
         Raises:
@@ -82,8 +82,8 @@ class CellReader:
                 raise InputError(
                     f"The column {self.name!r} of {self.file} writes numbers in several ways ({ways}): use one of them."
                 )
-            return Column(self.name, "number", values)
-        words = Column(self.name, "category", values, tuple(self._codes))
+            return RawColumn(self.name, "number", values)
+        words = RawColumn(self.name, "category", values, tuple(self._codes))
         if self.kind is not None:
             return words.as_kind(self.kind, self.levels, self.file)
         if self._codes and all(date_from_text(word) is not None for word in self._codes):

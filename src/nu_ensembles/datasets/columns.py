@@ -15,7 +15,7 @@ import numpy as np
 
 from nu_ensembles.datasets.table import ReadOptions
 from nu_ensembles.errors import DataWarning, InputError
-from nu_ensembles.tables import Column, RawTable, refuse_missing
+from nu_ensembles.tables import RawColumn, RawTable, refuse_missing
 
 # No leading zero: the labels "007" and "7" are not the same, and would be if they were read as numbers.
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
@@ -92,7 +92,7 @@ def likely_target(raw: RawTable) -> str | None:
     return next(iter([*called, *at_the_ends, *others]), None)
 
 
-def _could_be_labels(part: Column) -> bool:
+def _could_be_labels(part: RawColumn) -> bool:
     if part.kind == "date":
         return False
     values = part.values[~part.gaps]

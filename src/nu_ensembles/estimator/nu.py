@@ -43,6 +43,7 @@ class NuEnsembleClassifier(EnsembleClassifier):
       augment: "flip_crop" or a callable, for labelled images.
       cv: folds for what is chosen: a number, a scikit-learn splitter or an iterable of splits.
       class_weight: None, "balanced" or a dict.
+      column_types: what columns of a table are, where their values do not tell; see `nu.fit`.
       temperature: scale the predicted probabilities by the out-of-fold temperature.
       unlabeled_label: rows of X whose label equals it are the unlabelled ones; None means there are none.
       plan: how members run: "vectorised", "sequential", "sharded", or "auto" for the fastest here.

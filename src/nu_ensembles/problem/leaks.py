@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nu_ensembles.errors import DataWarning, InputError
-from nu_ensembles.tables import Column, RawTable
+from nu_ensembles.tables import RawColumn, RawTable
 from nu_ensembles.tables.column import plain_number
 
 # With fewer rows a column may tell the classes apart by chance.
@@ -41,7 +41,7 @@ def refuse_leaks(x: Any, y: np.ndarray, classes: np.ndarray, what: str) -> None:
             warnings.warn(note, DataWarning, stacklevel=3)
 
 
-def _one_value_a_class(part: Column, y: np.ndarray, n_classes: int) -> bool:
+def _one_value_a_class(part: RawColumn, y: np.ndarray, n_classes: int) -> bool:
     """Whether each value goes with one class, and each class with one value."""
     if part.kind == "date" or len(np.unique(part.values[:1000])) > n_classes or part.gaps.any():
         return False

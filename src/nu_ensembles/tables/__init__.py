@@ -1,15 +1,15 @@
 """Tables as they are: columns of numbers, text, dates and gaps, and what they become before a network sees them."""
 
-from nu_ensembles.tables.column import Column
+from nu_ensembles.tables.column import RawColumn
 from nu_ensembles.tables.encoding import TableEncoding
 from nu_ensembles.tables.frames import is_frame, is_gap
 from nu_ensembles.tables.raw_table import Expected, RawTable, listed, refuse_missing
 from nu_ensembles.tables.rows import ColumnTypes, read_column_types, rows_of
 
 __all__ = [
-    "Column",
     "ColumnTypes",
     "Expected",
+    "RawColumn",
     "RawTable",
     "TableEncoding",
     "is_frame",

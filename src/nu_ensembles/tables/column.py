@@ -24,7 +24,7 @@ _WORDS = {"number": "numbers", "category": "text", "ordered": "ordered levels", 
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Column:
+class RawColumn:
     """Values of one column.
 
     Attributes:
@@ -42,7 +42,7 @@ class Column:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, rows: Any) -> Column:
+    def __getitem__(self, rows: Any) -> RawColumn:
         return dataclasses.replace(self, values=self.values[rows])
 
     @property
@@ -60,7 +60,7 @@ class Column:
             return [None if gap else str(value) for value, gap in zip(self.values, self.gaps, strict=True)]
         return [self.levels[code] if code >= 0 else None for code in self.values.tolist()]
 
-    def as_kind(self, kind: Kind, levels: Sequence[str], what: str) -> Column:
+    def as_kind(self, kind: Kind, levels: Sequence[str], what: str) -> RawColumn:
         """The same values as another kind: of a file that has "3" where the training rows had the text "3+".
 
         Args:
@@ -78,7 +78,7 @@ class Column:
             return encoded(self.name, self.words())
         if self.gaps.all():
             nothing = np.full(len(self), np.nan) if kind == "number" else np.full(len(self), NO_DATE)
-            return Column(self.name, kind, nothing)
+            return RawColumn(self.name, kind, nothing)
         parse = number_from_text if kind == "number" else date_from_text
         if self.kind in ("category", "ordered"):
             found = self._parsed(kind, parse)
@@ -90,7 +90,7 @@ class Column:
             "expected; correct it, or say in column_types what the column is."
         )
 
-    def _parsed(self, kind: Kind, parse: Callable[[str], Any]) -> Column | None:
+    def _parsed(self, kind: Kind, parse: Callable[[str], Any]) -> RawColumn | None:
         """A column of text whose levels all mean numbers, or dates."""
         used = np.unique(self.values[self.values >= 0])
         meant = {code: parse(self.levels[code]) for code in used.tolist()}
@@ -98,25 +98,25 @@ class Column:
             return None
         gap, dtype = (np.nan, np.float64) if kind == "number" else (NO_DATE, "datetime64[us]")
         table = np.array([*(meant.get(code, gap) for code in range(len(self.levels))), gap], dtype)
-        return Column(self.name, kind, table[self.values])
+        return RawColumn(self.name, kind, table[self.values])
 
 
-def encoded(name: str, words: Iterable[str | None], levels: Sequence[str] | None = None) -> Column:
+def encoded(name: str, words: Iterable[str | None], levels: Sequence[str] | None = None) -> RawColumn:
     """A column of text; its levels in the order of their first row, or the given ones in theirs."""
     known: dict[str, int] = {} if levels is None else {level: code for code, level in enumerate(levels)}
     if levels is None:
         codes = [-1 if word is None else known.setdefault(word, len(known)) for word in words]
-        return Column(name, "category", np.array(codes, np.int32), tuple(known))
+        return RawColumn(name, "category", np.array(codes, np.int32), tuple(known))
     codes = [-1 if word is None else known.get(word, -1) for word in words]
-    return Column(name, "ordered", np.array(codes, np.int32), tuple(levels))
+    return RawColumn(name, "ordered", np.array(codes, np.int32), tuple(levels))
 
 
-def stacked_columns(first: Column, second: Column) -> Column:
+def stacked_columns(first: RawColumn, second: RawColumn) -> RawColumn:
     """Rows of one column and then those of another of the same kind."""
     if first.kind == "category":
         codes = {level: code for code, level in enumerate(first.levels)}
         ours = np.array([*(codes.setdefault(level, len(codes)) for level in second.levels), -1], np.int32)
-        return Column(first.name, "category", np.concatenate([first.values, ours[second.values]]), tuple(codes))
+        return RawColumn(first.name, "category", np.concatenate([first.values, ours[second.values]]), tuple(codes))
     return dataclasses.replace(first, values=np.concatenate([first.values, second.values]))
 
 

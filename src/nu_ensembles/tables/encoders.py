@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nu_ensembles.tables.column import Column, Kind
+from nu_ensembles.tables.column import Kind, RawColumn
 from nu_ensembles.tables.raw_table import listed
 
 # A level in fewer rows is pooled with others of its kind, and so is everything beyond the most frequent ones.
@@ -34,7 +34,7 @@ class NumberEncoder:
     kind: ClassVar[Kind | None] = "number"
 
     @classmethod
-    def fit(cls, column: Column) -> NumberEncoder:
+    def fit(cls, column: RawColumn) -> NumberEncoder:
         gaps = column.gaps
         return cls(column.name, float(np.median(column.values[~gaps])), int(gaps.sum()))
 
@@ -50,7 +50,7 @@ class NumberEncoder:
     def indicators(self) -> tuple[bool, ...]:
         return (False, True)[: len(self.outputs)]
 
-    def __call__(self, column: Column) -> np.ndarray:
+    def __call__(self, column: RawColumn) -> np.ndarray:
         gaps = column.gaps
         filled = np.where(gaps, self.fill, column.values)
         return np.stack([filled, gaps] if self.n_gaps else [filled], axis=1)
@@ -68,7 +68,7 @@ class OrderedEncoder(NumberEncoder):
     kind: ClassVar[Kind | None] = "ordered"
 
     @classmethod
-    def fit(cls, column: Column) -> OrderedEncoder:
+    def fit(cls, column: RawColumn) -> OrderedEncoder:
         of_codes = NumberEncoder.fit(column)
         return cls(of_codes.name, of_codes.fill, of_codes.n_gaps, column.levels)
 
@@ -100,7 +100,7 @@ class CategoryEncoder:
     levels: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
-    def fit(cls, column: Column, fewest_rows: int = FEWEST_ROWS, most_levels: int = MOST_LEVELS) -> CategoryEncoder:
+    def fit(cls, column: RawColumn, fewest_rows: int = FEWEST_ROWS, most_levels: int = MOST_LEVELS) -> CategoryEncoder:
         counts = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
         # The most frequent first; among equals the first in the alphabet, so that the order of rows decides nothing.
         ranked = sorted((-count, level) for count, level in zip(counts.tolist(), column.levels, strict=True) if count)
@@ -122,7 +122,7 @@ class CategoryEncoder:
     def indicators(self) -> tuple[bool, ...]:
         return (True,) * len(self.outputs)
 
-    def __call__(self, column: Column) -> np.ndarray:
+    def __call__(self, column: RawColumn) -> np.ndarray:
         unknown = len(self.outputs) - 1
         place = {level: at for at, level in enumerate(self.kept)}
         place |= dict.fromkeys(self.rare, len(self.kept))
@@ -154,7 +154,7 @@ class DateEncoder:
     levels: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
-    def fit(cls, column: Column) -> DateEncoder:
+    def fit(cls, column: RawColumn) -> DateEncoder:
         gaps = column.gaps
         dates = column.values[~gaps]
         first = dates.min().astype("datetime64[D]")
@@ -174,7 +174,7 @@ class DateEncoder:
     def indicators(self) -> tuple[bool, ...]:
         return (*(False for _ in range(1 + 2 * len(self.cycles))), *([True] if self.n_gaps else []))
 
-    def __call__(self, column: Column) -> np.ndarray:
+    def __call__(self, column: RawColumn) -> np.ndarray:
         gaps = column.gaps
         days = np.where(gaps, self.fill, (column.values - np.datetime64(self.first)) / _DAY)
         # From a fixed day on, so that the parts do not depend on the first date.

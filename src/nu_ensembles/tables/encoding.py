@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nu_ensembles.errors import DataWarning, InputError
-from nu_ensembles.tables.column import Column, stacked_columns
+from nu_ensembles.tables.column import RawColumn, stacked_columns
 from nu_ensembles.tables.encoders import (
     CategoryEncoder,
     DateEncoder,
@@ -138,7 +138,7 @@ class TableEncoding:
             _refuse_infinity(part, what, first_row)
         return np.concatenate([encoder(part) for encoder, part in pairs], axis=1)
 
-    def _pairs(self, matched: RawTable) -> list[tuple[Any, Column]]:
+    def _pairs(self, matched: RawTable) -> list[tuple[Any, RawColumn]]:
         """The encoders in use, each with its column."""
         parts = dict(zip(matched.names, matched.parts, strict=True))
         return [(each, parts[each.name]) for each in self.encoders if each.kind is not None]
@@ -166,7 +166,7 @@ class TableEncoding:
         return cls(tuple(encoder_from_json(each) for each in entry["columns"]), entry["named"])
 
 
-def _fitted(column: Column) -> Encoder:
+def _fitted(column: RawColumn) -> Encoder:
     if column.kind == "number":
         return NumberEncoder.fit(column)
     if column.kind == "ordered":
@@ -184,7 +184,7 @@ def _fitted(column: Column) -> Encoder:
     return CategoryEncoder.fit(column)
 
 
-def _refuse_infinity(column: Column, what: str, first_row: int) -> None:
+def _refuse_infinity(column: RawColumn, what: str, first_row: int) -> None:
     if column.kind != "number":
         return
     infinite = np.isinf(column.values)

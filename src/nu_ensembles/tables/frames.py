@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.tables.column import NO_DATE, Column, as_date, encoded, plain_number
+from nu_ensembles.tables.column import NO_DATE, RawColumn, as_date, encoded, plain_number
 from nu_ensembles.tables.raw_table import RawTable, refuse_repeated
 
 
@@ -78,21 +78,21 @@ def _names(frame: Any) -> list[str] | None:
     return [str(name) for name in names] if names and all(isinstance(name, str) for name in names) else None
 
 
-def _column(name: str, series: Any, what: str) -> Column:
+def _column(name: str, series: Any, what: str) -> RawColumn:
     import narwhals.stable.v2 as nw
 
     dtype = series.dtype
     if dtype == nw.Boolean:
         # Arrow casts booleans to whole numbers only.
-        return Column(name, "number", np.asarray(series.cast(nw.Int8).cast(nw.Float64).to_numpy(), np.float64))
+        return RawColumn(name, "number", np.asarray(series.cast(nw.Int8).cast(nw.Float64).to_numpy(), np.float64))
     if dtype.is_numeric():
-        return Column(name, "number", np.asarray(series.cast(nw.Float64).to_numpy(), np.float64))
+        return RawColumn(name, "number", np.asarray(series.cast(nw.Float64).to_numpy(), np.float64))
     if dtype == nw.Duration:
         return _seconds(name, series.to_numpy())
     if dtype in (nw.Date, nw.Datetime):
         if getattr(dtype, "time_zone", None) is not None:
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        return Column(name, "date", np.asarray(series.cast(nw.Datetime("us")).to_numpy(), "datetime64[us]"))
+        return RawColumn(name, "date", np.asarray(series.cast(nw.Datetime("us")).to_numpy(), "datetime64[us]"))
     if dtype == nw.String:
         return encoded(name, (value if isinstance(value, str) else None for value in series.to_list()))
     if dtype in (nw.Categorical, nw.Enum):
@@ -119,16 +119,16 @@ def _declared_order(series: Any) -> list[str] | None:
     return None
 
 
-def _seconds(name: str, durations: np.ndarray) -> Column:
+def _seconds(name: str, durations: np.ndarray) -> RawColumn:
     seconds = durations / np.timedelta64(1, "s")
-    return Column(name, "number", np.where(np.isnat(durations), np.nan, seconds))
+    return RawColumn(name, "number", np.where(np.isnat(durations), np.nan, seconds))
 
 
-def column_of_objects(name: str, values: Sequence[Any], what: str) -> Column:
+def column_of_objects(name: str, values: Sequence[Any], what: str) -> RawColumn:
     """A column of Python objects: all numbers, all text, all dates, …; anything else is refused."""
     filled = [(row, value) for row, value in enumerate(values) if not is_gap(value)]
     if not filled:
-        return Column(name, "number", np.full(len(values), np.nan))
+        return RawColumn(name, "number", np.full(len(values), np.nan))
     kinds = [_kind(value) for _, value in filled]
     if None in kinds:
         row, value = filled[kinds.index(None)]
@@ -177,19 +177,19 @@ def _word(value: Any) -> str:
     return str(value)
 
 
-def _dates(name: str, values: list[Any]) -> Column:
+def _dates(name: str, values: list[Any]) -> RawColumn:
     dates = [NO_DATE if value is None else as_date(value) for value in values]
-    return Column(name, "date", np.array(dates, "datetime64[us]"))
+    return RawColumn(name, "date", np.array(dates, "datetime64[us]"))
 
 
-def _times(name: str, values: list[Any]) -> Column:
+def _times(name: str, values: list[Any]) -> RawColumn:
     seconds = [None if v is None else 3600 * v.hour + 60 * v.minute + v.second + 1e-6 * v.microsecond for v in values]
-    return Column(name, "number", np.array(seconds, np.float64))
+    return RawColumn(name, "number", np.array(seconds, np.float64))
 
 
-_READERS: dict[str, Callable[[str, list[Any]], Column]] = {
+_READERS: dict[str, Callable[[str, list[Any]], RawColumn]] = {
     "text": encoded,
-    "numbers": lambda name, values: Column(
+    "numbers": lambda name, values: RawColumn(
         name, "number", np.array([np.nan if value is None else float(value) for value in values])
     ),
     "dates": _dates,

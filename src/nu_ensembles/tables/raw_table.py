@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nu_ensembles.errors import DataWarning, InputError
-from nu_ensembles.tables.column import Column, Kind
+from nu_ensembles.tables.column import Kind, RawColumn
 
 # Names that a sentence lists; a table may have thousands.
 MOST_LISTED = 5
@@ -36,7 +36,7 @@ class RawTable:
       named: whether their names are the user's; else they are x0, x1, … and columns are told by their place.
     """
 
-    parts: tuple[Column, ...]
+    parts: tuple[RawColumn, ...]
     named: bool = True
 
     @classmethod
@@ -44,7 +44,7 @@ class RawTable:
         """Of an array `[N, F]`; the columns are views of it, where it holds float64."""
         called = [f"x{number}" for number in range(x.shape[1])] if names is None else names
         x = np.asarray(x, np.float64)
-        parts = (Column(name, "number", x[:, at]) for at, name in enumerate(called))
+        parts = (RawColumn(name, "number", x[:, at]) for at, name in enumerate(called))
         return cls(tuple(parts), named=names is not None)
 
     @property

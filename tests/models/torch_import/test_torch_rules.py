@@ -472,7 +472,7 @@ def test_a_rule_computes_what_pytorch_computes_and_its_derivative(call: Call) ->
         assert y.dtype == jax.dtypes.canonicalize_dtype(want.dtype)
     summed = [i for i in found if expected[i].requires_grad]
     if summed:
-        sum((expected[i].real * torch.from_numpy(weights[i])).sum() for i in summed).backward()
+        torch.stack([(expected[i].real * torch.from_numpy(weights[i])).sum() for i in summed]).sum().backward()
     for i, gradient in zip(at, gradients, strict=True):
         want = given[i].grad
         want = np.zeros_like(gradient) if want is None else want.numpy(force=True)

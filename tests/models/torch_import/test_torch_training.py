@@ -95,7 +95,8 @@ def test_the_classifier_that_holds_a_network_is_cloned_copied_and_pickled(model:
     classifier = nu.EnsembleClassifier(
         "nu", 2, model, max_iter=2, early_stopping=False, method_options={"beta": 0.1}, random_state=0
     )
-    assert clone(classifier).model is model
+    twin: Any = clone(classifier)
+    assert twin.model is model
     assert copy.deepcopy(classifier).model is model
     classifier.fit(x, y, X_unlabeled=u)
     probabilities = classifier.predict_proba(x)

@@ -18,7 +18,7 @@ from nu_ensembles.models.torch_import.rules import Rule
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class TensorPlace:
     """Stands in a step's arguments for what an input or an earlier step is."""
 
     number: int
@@ -91,7 +91,7 @@ def _dtype_of(variables: Mapping[str, Any]) -> Any:
 
 def _filled(value: Any, known: Mapping[int, Any], dtype: Any) -> Any:
     """An argument with what stands in for things replaced by them."""
-    if isinstance(value, Place):
+    if isinstance(value, TensorPlace):
         return known[value.number]
     if isinstance(value, DType):
         return np.dtype(dtype) if value.name == "float32" else jax.dtypes.canonicalize_dtype(value.name)

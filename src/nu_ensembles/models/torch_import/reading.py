@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.models.torch_import.graph import DType, Graph, Place, Step
+from nu_ensembles.models.torch_import.graph import DType, Graph, Step, TensorPlace
 from nu_ensembles.models.torch_import.rules import RULES
 
 # Where arrays lie and how is JAX's business.
@@ -80,7 +80,7 @@ def _own_name(name: str, aliases: Mapping[str, str]) -> str:
 def _plain(value: Any, places: Mapping[Any, int]) -> Any:
     """A node's argument without PyTorch in it."""
     if isinstance(value, torch.fx.Node):
-        return Place(places[value])
+        return TensorPlace(places[value])
     if isinstance(value, torch.dtype):
         return DType(str(value).removeprefix("torch."))
     if isinstance(value, (list, tuple)):

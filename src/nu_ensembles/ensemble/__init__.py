@@ -1,0 +1,5 @@
+"""The trained ensemble and its files."""
+
+from nu_ensembles.ensemble.trained import Ensemble
+
+__all__ = ["Ensemble"]
