@@ -62,7 +62,8 @@ def test_biased_relu_is_the_plain_expression_in_values_and_gradients(n_biases: i
 def test_biased_relu_adds_up_a_biass_gradient_in_float32_whatever_the_activations_dtype() -> None:
     # Ones in bfloat16 stop adding up at 256.
     x, bias = jnp.ones((1, 32, 32, 1), jnp.bfloat16), jnp.zeros(1)
-    gradient = jax.grad(lambda b: jnp.sum(biased_relu(x, b, "bfloat16").astype(jnp.float32)))(bias)
+    rectified: Any = biased_relu
+    gradient = jax.grad(lambda b: jnp.sum(rectified(x, b, "bfloat16").astype(jnp.float32)))(bias)
     assert gradient.dtype == jnp.float32
     np.testing.assert_array_equal(gradient, [1024.0])
 
@@ -107,7 +108,11 @@ def test_a_convolution_of_a_shifted_image_is_the_plain_one_in_values_and_gradien
     variables = layer.init(jax.random.key(0), x)
 
     def loss(apply: Callable[..., Array]) -> Any:
-        return jax.value_and_grad(lambda v, bias: jnp.sum(jnp.sin(layer.apply(v, x, bias, method=apply))), (0, 1))
+        def total(variables: Any, bias: Array) -> Array:
+            convolved: Any = layer.apply(variables, x, bias, method=apply)
+            return jnp.sum(jnp.sin(convolved))
+
+        return jax.value_and_grad(total, (0, 1))
 
     found = loss(lambda layer, x, bias: biased_convolution(layer, x, bias, "float32"))(variables, bias)
     assert_same(found, loss(lambda layer, x, bias: layer(x + bias))(variables, bias), 2e-5)

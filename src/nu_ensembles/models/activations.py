@@ -7,6 +7,7 @@ same pass that masks them. What each gains: `python benchmarks/what_speed_costs.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -45,7 +46,8 @@ def biased_relu_dropout(x: Array, before: Array, after: Array, kept: Kept | None
       kept: what dropout keeps; None for all.
     """
     if kept is None:
-        return (biased_relu(x, before, dtype) + after).astype(dtype)
+        rectified: Any = biased_relu(x, before, dtype)
+        return (rectified + after).astype(dtype)
     return _biased_relu_dropout(x, before, after, jnp.broadcast_to(kept.mask, x.shape), kept.share, dtype)
 
 
