@@ -30,7 +30,9 @@ class Backend:
       scores_in_threads: whether scoring may run beside training: not where both want the same cores.
       convolution_dtype: what "auto" means for convolutions.
       images_last: whether a convolution's input is kept for the weight gradient with its images as the last axis.
-      pads_unevenly: whether convolutions add uneven margins themselves; cuDNN's kernels want them added before.
+      most_unrolled: up to so many members convolve one after another; a program of more compiles longer than it saves.
+      widest_patches: images of up to so many channels are convolved as products of patches, because they would be
+        mostly zeros if they were filled up for cuDNN's grouped kernels.
       keeps_barriers: whether XLA minds an optimisation barrier.
       trial_free_from: networks with so many convolutions or more are compiled with fewer timed kernels; None for none.
       largest_sum: a product with a kernel of up to so many numbers is written as a sum. On a GPU XLA compiles and times
@@ -46,7 +48,8 @@ class Backend:
     scores_in_threads: bool
     convolution_dtype: str
     images_last: bool
-    pads_unevenly: bool
+    most_unrolled: int
+    widest_patches: int
     keeps_barriers: bool
     trial_free_from: int | None
     largest_sum: int
@@ -72,7 +75,8 @@ CPU = Backend(
     scores_in_threads=False,
     convolution_dtype="float32",
     images_last=True,
-    pads_unevenly=True,
+    most_unrolled=32,
+    widest_patches=0,
     keeps_barriers=False,
     trial_free_from=None,
     largest_sum=0,
@@ -87,7 +91,8 @@ GPU = Backend(
     scores_in_threads=True,
     convolution_dtype="bfloat16",
     images_last=False,
-    pads_unevenly=False,
+    most_unrolled=0,
+    widest_patches=4,
     keeps_barriers=True,
     trial_free_from=8,  # LeNet has two convolutions, the smallest wide ResNet nine
     largest_sum=1 << 15,

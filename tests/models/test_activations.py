@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from jax import Array
 
-from nu_ensembles.models.activations import average_pool, biased_relu, biased_relu_dropout, within
+from nu_ensembles.models.activations import average_pool, biased_convolution, biased_relu, biased_relu_dropout
+from nu_ensembles.models.layers import conv
+from nu_ensembles.models.masks import Kept
 
 SHAPE = (2, 3, 5, 4)
 RNG = np.random.default_rng(0)
@@ -60,7 +62,8 @@ def test_biased_relu_is_the_plain_expression_in_values_and_gradients(n_biases: i
 def test_biased_relu_adds_up_a_biass_gradient_in_float32_whatever_the_activations_dtype() -> None:
     # Ones in bfloat16 stop adding up at 256.
     x, bias = jnp.ones((1, 32, 32, 1), jnp.bfloat16), jnp.zeros(1)
-    gradient = jax.grad(lambda b: jnp.sum(biased_relu(x, b, "bfloat16").astype(jnp.float32)))(bias)
+    rectified: Any = biased_relu
+    gradient = jax.grad(lambda b: jnp.sum(rectified(x, b, "bfloat16").astype(jnp.float32)))(bias)
     assert gradient.dtype == jnp.float32
     np.testing.assert_array_equal(gradient, [1024.0])
 
@@ -76,7 +79,7 @@ def plain_dropout(x: Array, before: Array, after: Array) -> Array:
 
 
 def ours_with_dropout(x: Array, before: Array, after: Array) -> Array:
-    return biased_relu_dropout(x, before, after, KEEP, 0.7, "float32")
+    return biased_relu_dropout(x, before, after, Kept(KEEP, 0.7), "float32")
 
 
 def test_dropout_between_two_biases_is_the_plain_expression_in_values_and_gradients() -> None:
@@ -84,6 +87,35 @@ def test_dropout_between_two_biases_is_the_plain_expression_in_values_and_gradie
     assert_same(
         value_and_gradients(ours_with_dropout, *arguments), value_and_gradients(plain_dropout, *arguments), 2e-6
     )
+
+
+def test_a_mask_for_all_images_is_that_of_each() -> None:
+    biases, kept = (jnp.array([0.2]), jnp.array([-0.3])), Kept(KEEP[:1], 0.7)
+    found = biased_relu_dropout(X, *biases, kept, "float32")
+    each = [biased_relu_dropout(X[i : i + 1], *biases, kept, "float32") for i in range(len(X))]
+    np.testing.assert_array_equal(found, jnp.concatenate(each))
+
+
+def test_without_a_mask_nothing_is_dropped() -> None:
+    found = biased_relu_dropout(jnp.array([-2.0, 1.0]), jnp.array([0.5]), jnp.array([0.25]), None, "float32")
+    np.testing.assert_array_equal(found, [0.25, 1.75])
+
+
+@pytest.mark.parametrize("size", [(7, 12), (2, 1)])
+def test_a_convolution_of_a_shifted_image_is_the_plain_one_in_values_and_gradients(size: tuple[int, int]) -> None:
+    layer = conv(5, (3, 3), use_bias=False, dtype="float32")
+    x, bias = jnp.asarray(RNG.standard_normal((3, *size, 2)), jnp.float32), jnp.array([0.7])
+    variables = layer.init(jax.random.key(0), x)
+
+    def loss(apply: Callable[..., Array]) -> Any:
+        def total(variables: Any, bias: Array) -> Array:
+            convolved: Any = layer.apply(variables, x, bias, method=apply)
+            return jnp.sum(jnp.sin(convolved))
+
+        return jax.value_and_grad(total, (0, 1))
+
+    found = loss(lambda layer, x, bias: biased_convolution(layer, x, bias, "float32"))(variables, bias)
+    assert_same(found, loss(lambda layer, x, bias: layer(x + bias))(variables, bias), 2e-5)
 
 
 def test_gradients_are_the_same_under_a_vmap_over_members() -> None:
@@ -117,19 +149,3 @@ def test_average_pool_sums_in_float32() -> None:
     # 256 + 1 is 256 in bfloat16; the mean of 256, 1, 1, 2 is 65.
     x = jnp.array([[256, 1], [1, 2]], jnp.bfloat16)[None, :, :, None]
     assert average_pool(x).item() == 65.0
-
-
-@pytest.mark.parametrize("margins", [((0, 1), (0, 1)), ((1, 0), (2, 3))])
-def test_biased_relu_with_margins_is_the_plain_one_with_zeros_around(margins: Any) -> None:
-    bias = jnp.array([0.2])
-
-    def plain(x: Array, bias: Array) -> Array:
-        return jnp.pad(jax.nn.relu(x + bias), ((0, 0), *margins, (0, 0)))
-
-    def loss(function: Callable[..., Array]) -> Any:
-        return jax.jit(jax.value_and_grad(lambda x, b: jnp.sum(jnp.sin(function(x, b) + 1)), (0, 1)))(X, bias)
-
-    found = biased_relu(X, bias, "float32", margins)
-    np.testing.assert_array_equal(found, plain(X, bias))
-    np.testing.assert_array_equal(within(found, margins), jax.nn.relu(X + bias))
-    assert_same(loss(lambda x, b: biased_relu(x, b, "float32", margins)), loss(plain), 1e-5)

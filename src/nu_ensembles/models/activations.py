@@ -1,70 +1,58 @@
-"""What stands between the convolutions, written so that training reads and writes each activation as rarely as it can.
+"""Plain expressions around convolutions, written so that training reads and writes each activation as rarely as it can.
 
 The derivative rules are given by hand: they keep one byte a value, and sum the gradients of biases in float32 in the
-same pass that masks them.
+same pass that masks them. What each gains: `python benchmarks/what_speed_costs.py`.
 """
 
 from __future__ import annotations
 
 import functools
+from typing import Any
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-# What to add around an image: `((above, below), (left, right))`.
-Margins = tuple[tuple[int, int], tuple[int, int]]
-NO_MARGINS: Margins = ((0, 0), (0, 0))
+from nu_ensembles.models.masks import Kept
 
 
-def _biased_relu(x: Array, bias: Array, dtype: str, margins: Margins = NO_MARGINS) -> Array:
-    """`relu(x + bias)` in `dtype`; `bias` is `[C]`, or `[1]` for one scalar, and the sum is taken in its dtype.
-
-    Args:
-      margins: zeros around each image `[B, H, W, C]`, for a convolution that would have to copy it to add them.
-    """
-    return _biased_relu_forward(x, bias, dtype, margins)[0]
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def biased_relu(x: Array, bias: Array, dtype: str) -> Array:
+    """`relu(x + bias)` in `dtype`; `bias` is `[C]`, or `[1]` for one scalar, and the sum is taken in its dtype."""
+    return _biased_relu_forward(x, bias, dtype)[0]
 
 
-def _biased_relu_forward(
-    x: Array, bias: Array, dtype: str, margins: Margins
-) -> tuple[Array, tuple[Array, Array, Array]]:
+def _biased_relu_forward(x: Array, bias: Array, dtype: str) -> tuple[Array, tuple[Array, Array, Array]]:
     y = jax.nn.relu(x + bias).astype(dtype)
-    if margins != NO_MARGINS:
-        # The barrier makes everybody read the one with margins, the derivative included.
-        y = jax.lax.optimization_barrier(jnp.pad(y, ((0, 0), *margins, (0, 0))))
-    return y, (within(y, margins) > 0, bias, jnp.zeros((), x.dtype))
+    return y, (y > 0, bias, jnp.zeros((), x.dtype))
 
 
-def _biased_relu_backward(
-    dtype: str, margins: Margins, kept: tuple[Array, Array, Array], g: Array
-) -> tuple[Array, Array]:
+def _biased_relu_backward(dtype: str, kept: tuple[Array, Array, Array], g: Array) -> tuple[Array, Array]:
     active, bias, like_x = kept
-    passed = jnp.where(active, within(g, margins), 0)
+    passed = jnp.where(active, g, 0)
     return passed.astype(like_x.dtype), _summed_to(passed, bias)
 
 
-biased_relu = jax.custom_vjp(_biased_relu, nondiff_argnums=(2, 3))
 biased_relu.defvjp(_biased_relu_forward, _biased_relu_backward)
 
 
-def within(y: Array, margins: Margins) -> Array:
-    """What lies between the margins of images `[B, H, W, C]`."""
-    if margins == NO_MARGINS:
-        return y
-    (above, below), (left, right) = margins
-    return y[:, above : y.shape[1] - below, left : y.shape[2] - right]
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(4, 5))
-def biased_relu_dropout(x: Array, before: Array, after: Array, keep: Array, kept_share: float, dtype: str) -> Array:
+def biased_relu_dropout(x: Array, before: Array, after: Array, kept: Kept | None, dtype: str) -> Array:
     """`dropout(relu(x + before) + after)` in `dtype`.
 
     Args:
       before, after: scalars `[1]`.
-      keep: bool, of x's shape or broadcast to it; values to keep.
-      kept_share: by which the kept values are divided.
+      kept: what dropout keeps; None for all.
     """
+    if kept is None:
+        rectified: Any = biased_relu(x, before, dtype)
+        return (rectified + after).astype(dtype)
+    return _biased_relu_dropout(x, before, after, jnp.broadcast_to(kept.mask, x.shape), kept.share, dtype)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(4, 5))
+def _biased_relu_dropout(x: Array, before: Array, after: Array, keep: Array, kept_share: float, dtype: str) -> Array:
     return _biased_relu_dropout_forward(x, before, after, keep, kept_share, dtype)[0]
 
 
@@ -88,7 +76,28 @@ def _biased_relu_dropout_backward(
     return passed.astype(like_x.dtype), _summed_to(passed, before), _summed_to(undropped, before), None
 
 
-biased_relu_dropout.defvjp(_biased_relu_dropout_forward, _biased_relu_dropout_backward)
+_biased_relu_dropout.defvjp(_biased_relu_dropout_forward, _biased_relu_dropout_backward)
+
+
+def biased_convolution(layer: nn.Conv, x: Array, bias: Array, dtype: str) -> Array:
+    """`layer(x + bias)` in `dtype`, of a 3×3 layer without strides, taken apart.
+
+    The scalar bias's gradient then needs no gradient of the images.
+    """
+    y = layer(x)
+    return (y + bias * _of_ones(layer.variables["params"]["kernel"], x.shape[1:3])).astype(dtype)
+
+
+def _of_ones(kernel: Array, size: tuple[int, ...]) -> Array:
+    """What a convolution of the same size makes of an image of ones, `[3, 3, C, O] -> [H, W, O]`.
+
+    That is the sum of the taps that see a pixel, written as sums because a product, however small, is one more for a
+    GPU's compiler to find the fastest kernel for.
+    """
+    rows, columns = (np.array([[0 <= at + tap - 1 < n for tap in range(3)] for at in range(n)]) for n in size)
+    taps = jnp.sum(kernel, axis=2)
+    taps = jnp.sum(jnp.where(rows[:, :, None, None], taps, 0), axis=1)
+    return jnp.sum(jnp.where(columns[:, :, None], taps[:, None], 0), axis=2)
 
 
 def average_pool(x: Array) -> Array:

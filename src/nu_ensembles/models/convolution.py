@@ -67,6 +67,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_batching import custom_vmap
 
+from nu_ensembles.backend import Backend
 from nu_ensembles.models import lowerings, unrolled
 from nu_ensembles.models.lowerings import LAYOUT, Geometry
 
@@ -90,23 +91,19 @@ WEIGHT_GRADIENT = {
     "patches": lowerings.patches_weight_gradient,
     "unrolled": unrolled.unrolled_weight_gradient,
 }
-# Inputs of so few channels (images) would be mostly zeros after filling up.
-THIN = 4
-# Beyond this many members an unrolled program takes longer to compile than it saves.
-MOST_UNROLLED = 32
 
 
-def lowering_of(backend: str, n_members: int, kernel: tuple[int, ...]) -> Lowering:
+def lowering_of(backend: Backend, n_members: int, kernel: tuple[int, ...]) -> Lowering:
     """The lowering of a layer.
 
     Args:
       kernel: `[h, w, C, O]`.
     """
-    if backend == "cpu" and n_members <= MOST_UNROLLED:
+    if n_members <= backend.most_unrolled:
         return "unrolled"
     if kernel[:2] == (1, 1):
         return "pointwise"
-    return "patches" if backend != "cpu" and kernel[2] <= THIN else "grouped"
+    return "patches" if kernel[2] <= backend.widest_patches else "grouped"
 
 
 def conv_general_dilated(
@@ -183,7 +180,7 @@ _convolve.defvjp(_convolve_forward, _convolve_backward)
 
 def _as_kept(x: Array) -> Array:
     """Images `[…, B, H, W, C]` as the forward pass keeps them for the weight gradient, and back."""
-    return unrolled.images_last(x) if jax.default_backend() == "cpu" else x
+    return unrolled.images_last(x) if Backend.current().images_last else x
 
 
 def _pass(one_member: Callable[[Array, Array], Array], members: Callable[[Array, Array], Array]) -> Callable:
@@ -250,4 +247,4 @@ def _weight_gradient(geometry: Geometry, size: tuple[int, int]) -> Callable[[Arr
 
 
 def _chosen(kernels: tuple[int, ...]) -> Lowering:
-    return lowering_of(jax.default_backend(), kernels[0], kernels[1:])
+    return lowering_of(Backend.current(), kernels[0], kernels[1:])

@@ -13,12 +13,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from nu_ensembles.backend import Backend
 from nu_ensembles.errors import InputError
 from nu_ensembles.models import convolution
 from nu_ensembles.models.activations import biased_relu
 
-# A kernel `[F, C]` of so few numbers is too small for `small_product` to be slow.
-SMALL_KERNEL = 1 << 15
 # What a network gives back: its logits `[B, C]`, what enters the last layer `[B, F]`, or the pair of them.
 Returned = Literal["logits", "features", "both"]
 
@@ -104,7 +103,7 @@ def small_product(x: Array, w: Array, dimension_numbers: Any, **options: Any) ->
     XLA compiles and times many matrix kernels for a product, and as many for each of its two gradients, however small
     they are. Written as a sum, each is one plain kernel.
     """
-    if jax.default_backend() == "cpu" or w.size > SMALL_KERNEL:
+    if w.size > Backend.current().largest_sum:
         return jax.lax.dot_general(x, w, dimension_numbers, **options)
     return jnp.sum(x[..., None] * w, axis=-2)
 

@@ -19,7 +19,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.custom_batching import custom_vmap
 
 LAYOUT = ("NHWC", "HWIO", "NHWC")
 # cuDNN's fast kernels want groups with as many input as output channels, and at least so many; zeros are cheaper than
@@ -260,30 +259,6 @@ def _members_into_channels(stack: Array) -> Array:
 
 def _members_out_of_channels(y: Array, n_members: int) -> Array:
     return jnp.moveaxis(y.reshape(*y.shape[:3], n_members, -1), 3, 0)
-
-
-@custom_vmap
-def _beside(x: Array) -> Array:
-    return x
-
-
-@_beside.def_vmap
-def _members_beside(n_members: int, _: list[bool], stack: Array) -> tuple[Array, bool]:
-    # Members and channels are one axis at the barrier, so that no other layout is left to the compiler.
-    return _members_out_of_channels(lax.optimization_barrier(_members_into_channels(stack)), n_members), True
-
-
-@jax.custom_vjp
-def members_beside_channels(x: Array) -> Array:
-    """One member's `[B, H, W, C]` itself; under a vmap over members, in memory with the members next to the channels.
-
-    What grouped convolutions read and write lies like this, what matrix products write lies member after member. One
-    copy at the border is cheaper than reading across the layout wherever the values are used.
-    """
-    return _beside(x)
-
-
-members_beside_channels.defvjp(lambda x: (_beside(x), None), lambda _, g: (g,))
 
 
 def widened(stack: Array, width: int, axis: int = 4) -> Array:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.custom_batching import custom_vmap
+
+from nu_ensembles.backend import Backend
 
 BITS_A_BLOCK = 64
 # A decision takes eight random bits where rounding to them changes the rarer outcome's probability by no more than this
@@ -16,10 +19,15 @@ BITS_A_BLOCK = 64
 ROUNDING = 0.01
 
 
-def keep_masks(
-    key: Array, n_masks: int, shape: tuple[int, ...], keep: float, stream: int = 0
-) -> tuple[tuple[Array, ...], float]:
-    """Random masks of a shape, each true with probability `keep`, rounded, and that probability.
+class Kept(NamedTuple):
+    """What dropout keeps: a bool `mask`, and its expected `share`, by which the kept values are divided."""
+
+    mask: Array
+    share: float
+
+
+def keep_masks(key: Array, n_masks: int, shape: tuple[int, ...], keep: float, stream: int = 0) -> list[Kept]:
+    """Random masks of a shape, each true with probability `keep`, which is rounded to their share.
 
     Eight decisions from every threefry block, or four: `jax.random.bernoulli` spends a whole block on each, which took
     a fourteenth of a wide ResNet's training step. Several masks of one draw are hardly more to compile than one,
@@ -38,7 +46,7 @@ def keep_masks(
         apart = packed[..., None] >> jnp.arange(at_once, dtype=jnp.uint8) & jnp.uint8(1)
         return apart.reshape(*leading, -1)[..., :last] != 0
 
-    return tuple(map(unpacked, draw(jax.random.key_data(key)))), threshold / 2**bits
+    return [Kept(unpacked(packed), threshold / 2**bits) for packed in draw(jax.random.key_data(key))]
 
 
 @functools.cache
@@ -60,7 +68,7 @@ def _packed_decisions(
     def drawn(first: Array, second: Array, counter: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
         # Left to itself the compiler would draw a block anew for each of its decisions, wherever the mask is read. A
         # barrier keeps it from that on a GPU; on a CPU barriers are dropped, but nothing is fused with a loop.
-        if jax.default_backend() == "cpu":
+        if not Backend.current().keeps_barriers:
             flat = counter.reshape(-1, *counter.shape[2:])
             together = jax.lax.map(lambda row: decided(first, second, row, shape[2:]), flat).reshape(shape)
             return tuple(together)

@@ -2,7 +2,8 @@
 
 Fixup (Zhang, Dauphin & Ma 2019) replaces batch normalisation by scalar biases and one multiplier per residual
 branch, and by an initialisation under which every block is its shortcut and all logits are exactly zero.
-Parameter names are those of the published code.
+Parameter names are those of the published code. Functions of `activations.py` and `masks.py` are plain expressions,
+written so that they train faster.
 """
 
 from __future__ import annotations
@@ -10,24 +11,19 @@ from __future__ import annotations
 from typing import Any
 
 import flax.linen as nn
-import jax
 import jax.numpy as jnp
-import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from nu_ensembles.checks import check_positive, check_whole
 from nu_ensembles.errors import InputError
-from nu_ensembles.models.activations import NO_MARGINS, Margins, biased_relu, biased_relu_dropout, within
+from nu_ensembles.models.activations import biased_convolution, biased_relu, biased_relu_dropout
 from nu_ensembles.models.builtin import built_in, dtype_name
 from nu_ensembles.models.layers import Returned, as_images, conv, dense, full_dtype, last_layer, small_product
-from nu_ensembles.models.lowerings import members_beside_channels
-from nu_ensembles.models.masks import keep_masks
+from nu_ensembles.models.masks import Kept, keep_masks
 from nu_ensembles.models.model import Model
 
 STEM_CHANNELS = 16
 BRANCH_CONVOLUTIONS = 2
-# Which values dropout keeps, bool `[B, H, W, C]` or `[1, H, W, C]`, and their expected share.
-Kept = tuple[Array, float]
 
 
 class FixupBias(nn.Module):
@@ -53,6 +49,8 @@ class FixupMultiplier(nn.Module):
 class FixupBasicBlock(nn.Module):
     """`[B, H, W, C] -> [B, ⌈H/stride⌉, ⌈W/stride⌉, channels]`: shortcut + scaled residual branch.
 
+      x + multiplier * conv(dropout(relu(conv(relu(x + bias)) + bias) + bias)) + bias
+
     `n_blocks` is the number of residual blocks in the whole network, L in Fixup's L^(-1/(2m-2)).
     """
 
@@ -63,68 +61,28 @@ class FixupBasicBlock(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array, kept: Kept | None) -> Array:
-        full = full_dtype(self.dtype)
-        before_first, after_first, before_second, at_end = [FixupBias(full)() for _ in range(4)]
-        multiplier = FixupMultiplier(full)()
-        strides = (self.stride, self.stride)
-        margins = _margins(x.shape[1:3], strides)
-        h = biased_relu(x, before_first, self.dtype, margins)
-        projects = x.shape[-1] != self.channels
-        # A block that changes the channel count takes its shortcut after bias and ReLU, the others before.
-        shortcut = within(h, margins) if projects else x
+        biases = [FixupBias(full_dtype(self.dtype))() for _ in range(4)]
+        multiplier = FixupMultiplier(full_dtype(self.dtype))()
         # variance_scaling's sd is sqrt(scale / fan_in); Fixup's is He's sqrt(2 / fan_in) times L^(-1/(2m-2)).
         scale = 2.0 * self.n_blocks ** (-1 / (BRANCH_CONVOLUTIONS - 1))
         fixup = nn.initializers.variance_scaling(scale, "fan_in", "normal")
-        h = self._conv(3, strides, kernel_init=fixup, padding="SAME" if margins == NO_MARGINS else "VALID")(h)
-        h = self._between(h, after_first, before_second, kept)
+
+        h = biased_relu(x, biases[0], self.dtype)
+        # A block that changes the channel count takes its shortcut after bias and ReLU, the others before.
+        shortcut = x if x.shape[-1] == self.channels else self._conv(1, self.stride, name="Conv_2")(h)
+        h = self._conv(3, self.stride, kernel_init=fixup, name="Conv_0")(h)
+        h = biased_relu_dropout(h, biases[1], biases[2], kept, self.dtype)
         # The multiplier scales the kernel instead of the result: its gradient is then a sum over the kernel.
-        h = self._conv(3, (1, 1), kernel_init=nn.initializers.zeros, kernel_scale=multiplier)(h) + at_end
-        if projects:
-            shortcut = self._conv(1, strides)(shortcut)
+        h = self._conv(3, 1, kernel_init=nn.initializers.zeros, kernel_scale=multiplier, name="Conv_1")(h) + biases[3]
         return (shortcut + h).astype(self.dtype)
 
     @nn.nowrap
-    def _between(self, h: Array, before: Array, after: Array, kept: Kept | None) -> Array:
-        """Bias, ReLU, bias and dropout between the two convolutions."""
-        if kept is None:
-            return (biased_relu(h, before, self.dtype) + after).astype(self.dtype)
-        keep, share = kept
-        return biased_relu_dropout(h, before, after, jnp.broadcast_to(keep, h.shape), share, self.dtype)
-
-    @nn.nowrap
-    def _conv(self, size: int, strides: tuple[int, int], **options: Any) -> nn.Conv:
-        return conv(self.channels, (size, size), strides=strides, use_bias=False, dtype=self.dtype, **options)
-
-
-def _margins(size: tuple[int, ...], strides: tuple[int, int]) -> Margins:
-    """The zeros that a 3×3 convolution of the same size wants around its images, where no kernel of cuDNN's adds them.
-
-    These are the uneven ones: with a stride of two, an image of even height gets a row below and none above. A CPU's
-    convolutions add all of them.
-    """
-    rows, columns = lax.padtype_to_pads(size, (3, 3), strides, "SAME")
-    if jax.default_backend() == "cpu" or (rows[0] == rows[1] and columns[0] == columns[1]):
-        return NO_MARGINS
-    return (int(rows[0]), int(rows[1])), (int(columns[0]), int(columns[1]))
-
-
-def _of_ones(kernel: Array, size: tuple[int, ...]) -> Array:
-    """What a convolution of the same size makes of an image of ones, `[3, 3, C, O] -> [H, W, O]`.
-
-    That is the sum of the taps that see a pixel, written as sums because a product, however small, is one more for a
-    GPU's compiler to find the fastest kernel for.
-    """
-    rows, columns = (np.array([[0 <= at + tap - 1 < n for tap in range(3)] for at in range(n)]) for n in size)
-    taps = jnp.sum(kernel, axis=2)
-    taps = jnp.sum(jnp.where(rows[:, :, None, None], taps, 0), axis=1)
-    return jnp.sum(jnp.where(columns[:, :, None], taps[:, None], 0), axis=2)
+    def _conv(self, size: int, stride: int, **options: Any) -> nn.Conv:
+        return conv(self.channels, (size, size), strides=(stride, stride), use_bias=False, dtype=self.dtype, **options)
 
 
 class FixupStage(nn.Module):
-    """Blocks of one width; the first may halve the image.
-
-    Their masks of dropout are drawn together, and those of all stages from one key, which keeps the program small.
-    """
+    """Blocks of one width; the first may halve the image."""
 
     channels: int
     stride: int
@@ -136,20 +94,21 @@ class FixupStage(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array, dropout_key: Array | None) -> Array:
-        kept = [None] * self.n_stage_blocks if dropout_key is None else self._kept(dropout_key, x.shape)
-        for block in range(self.n_stage_blocks):
+        masks = self._masks(dropout_key, x.shape)
+        for block, kept in enumerate(masks):
             stride = self.stride if block == 0 else 1
-            x = FixupBasicBlock(self.channels, stride, self.n_blocks, self.dtype)(x, kept[block])
+            x = FixupBasicBlock(self.channels, stride, self.n_blocks, self.dtype)(x, kept)
         return x
 
     @nn.nowrap
-    def _kept(self, key: Array, shape: tuple[int, ...]) -> list[Kept]:
-        """What dropout keeps between the convolutions of each block; `shape`: of the stage's input."""
+    def _masks(self, key: Array | None, shape: tuple[int, ...]) -> list[Kept] | list[None]:
+        """What dropout keeps in each block; all of a stage are drawn at once, and those of all stages from one key."""
+        if key is None:
+            return [None] * self.n_stage_blocks
         n_images, *size, _ = shape
         height, width = (-(-n // self.stride) for n in size)
-        one = (1 if self.shared_dropout else n_images, height, width, self.channels)
-        masks, share = keep_masks(key, self.n_stage_blocks, one, 1 - self.dropout, stream=self.channels)
-        return [(mask, share) for mask in masks]
+        of_one = (1 if self.shared_dropout else n_images, height, width, self.channels)
+        return keep_masks(key, self.n_stage_blocks, of_one, 1 - self.dropout, stream=self.channels)
 
 
 class FixupWideResNet(nn.Module):
@@ -166,14 +125,11 @@ class FixupWideResNet(nn.Module):
     def __call__(self, x: Array, deterministic: bool = True, returned: Returned = "logits") -> Any:
         full = full_dtype(self.dtype)
         n_stage_blocks = blocks_per_stage(self.depth)
-        x = as_images(x, "A wide ResNet")
-        bias = FixupBias(full, name="bias1")()
-        stem = conv(STEM_CHANNELS, (3, 3), use_bias=False, dtype=self.dtype, name="conv1")
-        # stem(x + bias), taken apart: the bias's gradient then needs no gradient of the images.
-        h = stem(x)
-        h = (h + bias * _of_ones(stem.variables["params"]["kernel"], x.shape[1:3])).astype(self.dtype)
-        h = members_beside_channels(h)
         dropout_key = None if deterministic or self.dropout == 0 else self.make_rng("dropout")
+
+        x = as_images(x, "A wide ResNet")
+        stem = conv(STEM_CHANNELS, (3, 3), use_bias=False, dtype=self.dtype, name="conv1")
+        h = biased_convolution(stem, x, FixupBias(full, name="bias1")(), self.dtype)
         for stage, stride in enumerate((1, 2, 2)):
             h = FixupStage(
                 channels=STEM_CHANNELS * self.widen * 2**stage,
@@ -185,8 +141,7 @@ class FixupWideResNet(nn.Module):
                 dtype=self.dtype,
                 name=f"block{stage + 1}",
             )(h, dropout_key)
-        h = jnp.mean(nn.relu(h).astype(full), axis=(1, 2))
-        h = h + FixupBias(full, name="bias2")()
+        h = jnp.mean(nn.relu(h).astype(full), axis=(1, 2)) + FixupBias(full, name="bias2")()
         fc = dense(self.n_classes, dtype=full, kernel_init=nn.initializers.zeros, dot_general=small_product, name="fc")
         return last_layer(h, fc, returned)
 

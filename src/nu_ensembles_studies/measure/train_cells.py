@@ -17,7 +17,6 @@ import numpy as np
 
 from nu_ensembles.backend import Backend
 from nu_ensembles.engine.assembly import Assembly, MemberSet, assemble
-from nu_ensembles.engine.fast.compilation import use_persistent_cache
 from nu_ensembles.engine.memory import lane_bytes, lanes_that_fit
 from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.engine.train import Evaluate
@@ -45,7 +44,6 @@ class Group:
     def __init__(
         self, cells: Sequence[StudyCell], model: Model, parts: Parts, rows: np.ndarray, cells_at_once: int | None = None
     ) -> None:
-        use_persistent_cache()
         self.cells, self.rows, self.n_members = list(cells), rows, cells[0].n_members
         self.job = job_of(cells[0], model, parts)
         self.cells_at_once = cells_at_once or self._usual()
