@@ -16,6 +16,7 @@ import pytest
 import nu_ensembles as nu
 from nu_ensembles import models, storage
 from nu_ensembles.ensemble import files as module
+from nu_ensembles.ensemble import trained
 from nu_ensembles.ensemble.files import MANIFEST, WEIGHTS
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.models import Model
@@ -73,7 +74,7 @@ def test_batches_do_not_change_the_result(batch_size: int, monkeypatch: pytest.M
     three, x = ensemble(), rows(21)
     together = three.predict_members(x)
     np.testing.assert_allclose(three.predict_members(x, batch_size=batch_size), together, atol=1e-6)
-    monkeypatch.setattr(module, "ROWS_PER_PASS", 8)
+    monkeypatch.setattr(trained, "ROWS_PER_PASS", 8)
     np.testing.assert_allclose(three.predict_members(x, batch_size=batch_size), together, atol=1e-6)
     np.testing.assert_allclose(three.predict_proba(x, batch_size=batch_size), together.mean(axis=0), atol=1e-6)
 
@@ -104,7 +105,7 @@ def test_rows_that_cannot_be_predicted_are_refused(x: Any, sentence: str) -> Non
 
 
 def test_the_row_that_is_not_finite_is_named_by_its_number_in_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ROWS_PER_PASS", 8)
+    monkeypatch.setattr(trained, "ROWS_PER_PASS", 8)
     x = rows(21)
     x[19, 2] = np.nan
     with pytest.raises(InputError, match="the first in row 19"):
