@@ -4,8 +4,8 @@
     python benchmarks/mixed_tables.py [--folder FOLDER] [--splits 5] [--only titanic] [--out FILE]
 
 By hand means what scikit-learn's documentation shows: a ColumnTransformer with medians and indicators of gaps,
-scaling, and one-hot columns in which rare levels are pooled. It is fitted on labelled and unlabelled rows, as ours is.
-FOLDER may hold income.csv, soybean.csv and scat.csv; the other tables come with the packages above.
+scaling, and one-hot columns in which rare levels are pooled. It is fitted on labelled and unlabelled rows, as ours is. FOLDER
+may hold income.csv, soybean.csv and scat.csv; the others come with the packages above.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import nu_ensembles as nu
 from recording import Recording
 
-LABELLED, UNLABELLED, TEST = 300, 1000, 1500
-TRAINING: dict[str, Any] = {"n_members": 5, "early_stopping": True, "cv": 3, "max_iter": 60}
+LABELLED, VALIDATION, UNLABELLED, TEST = 300, 500, 1000, 1500
+TRAINING: dict[str, Any] = {"n_members": 10, "early_stopping": True, "max_iter": 200}
+
+
+PARTS = ("labelled", "unlabelled", "validation", "test")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,11 +101,14 @@ def by_hand(dates: tuple[str, ...]) -> Any:
 
 
 def parts(frame: pd.DataFrame, target: str, seed: int) -> dict[str, np.ndarray]:
-    """Numbers of the labelled, the unlabelled and the test rows, every class with at least three labels."""
-    n_test = min(TEST, int(0.3 * len(frame)))
-    n_labelled = min(LABELLED, int(0.4 * len(frame)))
-    n_unlabelled = min(UNLABELLED, len(frame) - n_test - n_labelled)
-    sizes = {"labelled": n_labelled, "unlabelled": n_unlabelled, "test": n_test}
+    """Numbers of the rows for each purpose; a validation set, because folds choose the length less surely."""
+    n_rows = len(frame)
+    sizes = {
+        "labelled": min(LABELLED, int(0.4 * n_rows)),
+        "validation": min(VALIDATION, int(0.2 * n_rows)),
+        "test": min(TEST, int(0.3 * n_rows)),
+    }
+    sizes["unlabelled"] = min(UNLABELLED, n_rows - sum(sizes.values()))
     return nu.datasets.split(len(frame), sizes, seed=seed, stratify=frame[target].to_numpy())
 
 
@@ -111,16 +117,16 @@ def measure(frame: pd.DataFrame, source: Source, seed: int) -> dict[str, dict[st
     rows = parts(frame, source.target, seed)
     x = frame.drop(columns=source.target)
     y = frame[source.target].astype(str).to_numpy()
-    labelled, unlabelled, test = (x.iloc[rows[part]] for part in ("labelled", "unlabelled", "test"))
+    labelled, unlabelled, validation, test = (x.iloc[rows[part]] for part in PARTS)
     transformer, with_dates = by_hand(source.dates)
     transformer.fit(with_dates(pd.concat([labelled, unlabelled])))
-    made = [transformer.transform(with_dates(part)) for part in (labelled, unlabelled, test)]
-    ways = {"as they are": (labelled, unlabelled, test, "auto"), "by hand": (*made, False)}
+    made = [transformer.transform(with_dates(part)) for part in (labelled, unlabelled, validation, test)]
+    ways = {"as they are": (labelled, unlabelled, validation, test, "auto"), "by hand": (*made, False)}
     scores = {}
-    for way, (fitted_on, beside, scored, standardize) in ways.items():
+    for way, (fitted_on, beside, held_out, scored, standardize) in ways.items():
         start = time.perf_counter()
         classifier = nu.EnsembleClassifier("standard", standardize=standardize, random_state=seed, **TRAINING)
-        classifier.fit(fitted_on, y[rows["labelled"]], X_unlabeled=beside)
+        classifier.fit(fitted_on, y[rows["labelled"]], X_unlabeled=beside, validation=(held_out, y[rows["validation"]]))
         probabilities = classifier.predict_proba(scored)
         truth = y[rows["test"]]
         scores[way] = {

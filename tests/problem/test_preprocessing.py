@@ -38,12 +38,16 @@ def test_a_constant_column_whose_mean_is_rounded_is_still_constant() -> None:
     assert Standardisation.fit(x).scale.tolist() == [1.0]
 
 
-def test_a_column_that_is_mostly_zero_keeps_its_zeros_and_is_divided_by_the_size_of_the_rest() -> None:
-    x = np.array([[0, 0, 0], [0, 0, 0], [0, 1, 0], [3, 1, 0], [4, 1, 0]], float)
+def test_a_column_that_is_mostly_zero_keeps_its_zeros_and_no_value_comes_out_larger_than_two() -> None:
+    x = np.zeros((10, 4))
+    x[:, 0], x[0, 1], x[:4, 2] = [0, 0, 0, 0, 1, 1, 1, 1, 1, 1], 3, 5
     fitted = Standardisation.fit(x)
-    assert fitted.mean == pytest.approx([0, 0.6, 0])
-    # sqrt((9 + 16) / 2); the deviation of a column with three ones; a column of nothing else is left alone.
-    assert fitted.scale == pytest.approx([np.sqrt(12.5), np.sqrt(0.24), 1])
+    # Six ones of ten are centred; one 3, and four 5, become 2; a column of nothing else is left alone.
+    assert fitted.mean == pytest.approx([0.6, 0, 0, 0])
+    assert fitted.scale == pytest.approx([np.sqrt(0.24), 1.5, 2.5, 1])
+    # The deviation is larger than half of what is beside zero where that varies a lot.
+    x[:4, 2] = [-9, 9, 1, 1]
+    assert Standardisation.fit(x).scale[2] == pytest.approx(x[:, 2].std())
 
 
 def test_columns_may_stay_as_they_are() -> None:

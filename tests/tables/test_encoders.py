@@ -34,7 +34,7 @@ def test_gaps_are_filled_with_the_median_and_marked() -> None:
     column = RawColumn("a", "number", np.array([1.0, NAN, 2.0, 9.0]))
     fitted = NumberEncoder.fit(column)
     assert fitted.outputs == ("a", "a is missing")
-    assert fitted.indicators == (False, True)
+    assert fitted.as_they_are == (False, True)
     assert fitted(column).tolist() == [[1, 0], [2, 1], [2, 0], [9, 0]]
     assert fitted.in_words() == "number; 1 gap filled with the median, 2, and marked"
 
@@ -54,12 +54,19 @@ def test_ordered_levels_are_counted_from_zero() -> None:
 def test_each_frequent_level_has_an_indicator_and_rare_ones_share_one() -> None:
     column = encoded("c", ["a"] * 3 + ["b"] * 4 + ["c", "d", "d", None])
     fitted = CategoryEncoder.fit(column, fewest_rows=3)
-    assert (fitted.kept, fitted.rare, fitted.n_gaps) == (("a", "b"), ("c", "d"), 1)
+    assert (fitted.kept, fitted.rare, fitted.single, fitted.n_gaps) == (("a", "b"), ("c", "d"), ("c",), 1)
     assert fitted.outputs == ("c is a", "c is b", "c is another, rare", "c is missing", "c is unknown")
     rows = encoded("c", ["d", "b", None, "never seen", "a"])
-    assert fitted(rows).argmax(axis=1).tolist() == [2, 1, 3, 4, 0]
-    assert fitted(rows).sum(axis=1).tolist() == [1] * 5
-    assert all(fitted.indicators)
+    assert fitted(rows).tolist() == [
+        [0, 0, 1, 0, 0],
+        [0, 1, 0, 0, 0],
+        [0, 0, 0, 1, 0],
+        [0, 0, 1, 0, 1],
+        [1, 0, 0, 0, 0],
+    ]
+    # A level of one row stands for those that were never seen.
+    assert fitted(encoded("c", ["c"])).tolist() == fitted(encoded("c", ["never seen"])).tolist()
+    assert all(fitted.as_they_are)
     assert fitted.in_words() == (
         "category, an indicator each for 'a', 'b', one for 2 rare levels together, one for 1 gaps, one for what is "
         "unknown"
@@ -100,17 +107,22 @@ def test_dates_are_days_since_the_first_and_turn_in_the_cycles_that_they_complet
     # The same day of the week is the same place in it; a gap is in none, and marked.
     assert np.ptp(found[:3, 1]) < 1e-12
     assert found[3].tolist() == [7, 0, 0, 1]
-    np.testing.assert_allclose((found[:3, 1:3] ** 2).sum(axis=1), 1)
+    np.testing.assert_allclose((found[:3, 1:3] ** 2).sum(axis=1), 0.25)
 
 
 def test_hours_turn_in_the_day_and_months_in_the_year() -> None:
     assert DateEncoder.fit(dates("2024-01-01T06:00", "2024-01-03T18:00")).cycles == ("day",)
-    assert DateEncoder.fit(dates("2024-01-01", "2025-03-01")).cycles == ("week", "year")
+    assert DateEncoder.fit(dates("2024-01-01", "2025-03-04")).cycles == ("week", "year")
     assert DateEncoder.fit(dates("2024-01-01", "2024-01-03")).cycles == ()
 
 
+def test_months_have_no_day_of_the_week_and_years_no_season() -> None:
+    assert DateEncoder.fit(dates("2024-01-01", "2024-02-01", "2025-03-01")).cycles == ("year",)
+    assert DateEncoder.fit(dates("2023-01-01", "2024-01-01", "2025-01-01")).cycles == ()
+
+
 def test_the_place_in_a_cycle_does_not_depend_on_the_first_date() -> None:
-    one = DateEncoder.fit(dates("2020-01-01", "2024-01-01"))
+    one = DateEncoder.fit(dates("2020-01-01", "2024-03-04"))
     other = DateEncoder.fit(dates("2021-05-05", "2024-01-01"))
     np.testing.assert_allclose(one(dates("2024-07-01"))[:, 1:], other(dates("2024-07-01"))[:, 1:], atol=1e-9)
 
@@ -120,7 +132,7 @@ def test_the_place_in_a_cycle_does_not_depend_on_the_first_date() -> None:
     [
         NumberEncoder("a", 0.1 + 0.2, 3),
         OrderedEncoder("a", 1.0, 0, ("S", "M")),
-        CategoryEncoder("a", ("x", "y"), ("z",), 2),
+        CategoryEncoder("a", ("x", "y"), ("z",), ("z",), 2),
         DateEncoder("a", "2024-01-01", ("week",), 3.25, 0),
     ],
 )

@@ -39,7 +39,7 @@ def test_rows_become_numbers_column_by_column() -> None:
     encoding, (numbers,) = TableEncoding.fit(X)
     assert encoding.outputs == ("age", "city is Oslo", "city is Rome", "city is unknown")
     assert numbers.tolist() == [[1, 1, 0, 0], [2, 0, 1, 0], [3, 1, 0, 0], [4, 0, 1, 0]]
-    assert encoding.indicators.tolist() == [False, True, True, True]
+    assert encoding.as_they_are.tolist() == [False, True, True, True]
 
 
 def test_unlabelled_rows_count_for_medians_levels_and_gaps() -> None:

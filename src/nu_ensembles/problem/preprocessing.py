@@ -2,8 +2,8 @@
 
 Standardised, each column has mean zero and unit variance over labelled and unlabelled rows. Two kinds of columns have
 not: indicators stay 0 and 1, and what is mostly zero (counts, TF-IDF, borders of digits) keeps its zeros and is divided
-by the root mean square of its other values. Divided by its small deviation instead, a word that is in one text of a
-hundred would be ten times as large as one that is in all: benchmarks/zeros_scaling.py measures what that costs.
+so that its other values are of size 2 at most (root mean square). Divided by its small deviation instead, a word that
+is in one text of a hundred would come out at 10: benchmarks/zeros_scaling.py measures what that costs.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from nu_ensembles.errors import InputError
 from nu_ensembles.problem.inputs import check_rows
 from nu_ensembles.tables import RawTable
 
-# A column with a smaller share of values beside zero is mostly zero.
-MOSTLY = 0.5
+# A column with a smaller share of values beside zero is mostly zero; those values come out at this size at most.
+MOSTLY, MOST = 0.5, 2.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Standardisation:
         if mostly_zero.any():
             squares = sum(np.square(part, dtype=np.float64).sum(axis=0) for part in parts)
             size = np.sqrt(squares / np.maximum(n_filled, 1))
-            mean, scale = np.where(mostly_zero, 0.0, mean), np.where(mostly_zero & (size > 0), size, scale)
+            mean, scale = np.where(mostly_zero, 0.0, mean), np.where(mostly_zero, np.maximum(scale, size / MOST), scale)
         if as_they_are is not None:
             mean, scale = np.where(as_they_are, 0.0, mean), np.where(as_they_are, 1.0, scale)
         return cls(np.asarray(mean), scale)

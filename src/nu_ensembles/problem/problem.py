@@ -114,7 +114,7 @@ def prepare(
     scaling = None
     if standardize or (standardize is None and columns is not None):
         parts = [x] if u is None else [x, u]
-        scaling = Standardisation.fit(*parts, as_they_are=None if encoding is None else encoding.indicators)
+        scaling = Standardisation.fit(*parts, as_they_are=None if encoding is None else encoding.as_they_are)
     scaled = network_rows(x, scaling), None if u is None else network_rows(u, scaling)
     return Problem(scaled[0], y, weight, scaled[1], found, scaling, numbers, columns, encoding)
 

@@ -1,7 +1,7 @@
 """What becomes of one column: fitted once, applied to every later table, kept as JSON.
 
-Each encoder knows the columns of numbers that it makes (`outputs`), which of them are indicators of 0 and 1 (and are
-not scaled), and how to say in words what it does.
+Each encoder knows the columns of numbers that it makes (`outputs`), which of them are not to be scaled (`as_they_are`:
+indicators of 0 and 1, places in a cycle), and how to say in words what it does.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from nu_ensembles.tables.raw_table import listed
 FEWEST_ROWS = 3
 MOST_LEVELS = 100
 _DAY = np.timedelta64(1, "D")
-# Cycles of dates, in days.
-CYCLES = {"day": 1.0, "week": 7.0, "year": 365.2425}
+# Cycles of dates, in days, and how far sine and cosine go: the day of the week means nothing more often than the time
+# of the year.
+CYCLES = {"day": (1.0, 1.0), "week": (7.0, 0.5), "year": (365.2425, 1.0)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +48,7 @@ class NumberEncoder:
         return (self.name, *([f"{self.name} is missing"] if self.n_gaps else []))
 
     @property
-    def indicators(self) -> tuple[bool, ...]:
+    def as_they_are(self) -> tuple[bool, ...]:
         return (False, True)[: len(self.outputs)]
 
     def __call__(self, column: RawColumn) -> np.ndarray:
@@ -83,17 +84,22 @@ class OrderedEncoder(NumberEncoder):
 
 @dataclasses.dataclass(frozen=True)
 class CategoryEncoder:
-    """An indicator for each frequent level, one for all rare ones, one for gaps and one for what was never seen.
+    """An indicator for each frequent level, one for all rare ones, one for gaps and one for what is unknown.
+
+    A level of a single row says as much as one that was never seen, so such rows teach what "unknown" means: where there
+    are rare levels, both are rare as well as unknown.
 
     Attributes:
       kept: levels with an indicator of their own.
       rare: those that share one.
-      n_gaps: gaps in the fitted rows; without any, a later gap counts as never seen.
+      single: those of the rare ones that stand in one row.
+      n_gaps: gaps in the fitted rows; without any, a later gap is unknown.
     """
 
     name: str
     kept: tuple[str, ...]
     rare: tuple[str, ...]
+    single: tuple[str, ...]
     n_gaps: int
 
     kind: ClassVar[Kind | None] = "category"
@@ -110,7 +116,8 @@ class CategoryEncoder:
         rare = sorted(level for _, level in ranked if level not in set(kept))
         if len(rare) == 1:  # a pool of one is that level
             kept, rare = kept + rare, []
-        return cls(column.name, tuple(sorted(kept)), tuple(rare), int(column.gaps.sum()))
+        single = [level for count, level in ranked if count == -1 and level in set(rare)]
+        return cls(column.name, tuple(sorted(kept)), tuple(rare), tuple(sorted(single)), int(column.gaps.sum()))
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -119,19 +126,26 @@ class CategoryEncoder:
         return tuple(f"{self.name} is {level}" for level in (*self.kept, *pooled, *missing, "unknown"))
 
     @property
-    def indicators(self) -> tuple[bool, ...]:
+    def as_they_are(self) -> tuple[bool, ...]:
         return (True,) * len(self.outputs)
 
     def __call__(self, column: RawColumn) -> np.ndarray:
-        unknown = len(self.outputs) - 1
-        place = {level: at for at, level in enumerate(self.kept)}
-        place |= dict.fromkeys(self.rare, len(self.kept))
-        places = [place.get(level, unknown) for level in column.levels]
+        # What rows there can be: one for each kept level, then those of rare, missing and unknown ones.
+        n_outputs, pooled = len(self.outputs), len(self.kept)
+        rows = np.zeros((pooled + 3, n_outputs))
+        rows[:pooled, :pooled] = np.eye(pooled)
+        rare, missing, unknown = pooled, pooled + 1, pooled + 2
+        if self.rare:
+            rows[[rare, unknown], pooled] = 1
+        rows[unknown, -1] = 1
+        rows[missing] = rows[unknown]
+        if self.n_gaps:
+            rows[missing] = np.arange(n_outputs) == n_outputs - 2
+        which = {level: at for at, level in enumerate(self.kept)}
+        which |= dict.fromkeys(self.rare, rare) | dict.fromkeys(self.single, unknown)
         # The last entry is where code -1, a gap, points to.
-        places.append(unknown - 1 if self.n_gaps else unknown)
-        ones = np.zeros((len(column), len(self.outputs)))
-        ones[np.arange(len(column)), np.array(places)[column.values]] = 1
-        return ones
+        found = np.array([*(which.get(level, unknown) for level in column.levels), missing])
+        return rows[found[column.values]]
 
     def in_words(self) -> str:
         words = f"category, an indicator each for {listed(self.kept)}" if self.kept else "category"
@@ -159,10 +173,15 @@ class DateEncoder:
         dates = column.values[~gaps]
         first = dates.min().astype("datetime64[D]")
         days = (dates - first) / _DAY
-        # A cycle that the dates do not complete says no more than the date itself; nor does an hour that is always 0.
-        cycles = [name for name, period in CYCLES.items() if np.ptp(days) >= period]
-        if "day" in cycles and len(np.unique(days % 1)) == 1:
-            cycles.remove("day")
+        # A cycle that the dates do not complete says no more than the date itself. Nor does the time of dates that have
+        # none, the day of the week of months, or the place in the year of years.
+        months = dates.astype("datetime64[M]")
+        differ = {
+            "day": days % 1,
+            "week": (dates - months) // _DAY,
+            "year": months.astype(int) % 12,
+        }
+        cycles = [name for name in CYCLES if np.ptp(days) >= CYCLES[name][0] and len(np.unique(differ[name])) > 1]
         return cls(column.name, str(first), tuple(cycles), float(np.median(days)), int(gaps.sum()))
 
     @property
@@ -171,8 +190,8 @@ class DateEncoder:
         return (self.name, *circles, *([f"{self.name} is missing"] if self.n_gaps else []))
 
     @property
-    def indicators(self) -> tuple[bool, ...]:
-        return (*(False for _ in range(1 + 2 * len(self.cycles))), *([True] if self.n_gaps else []))
+    def as_they_are(self) -> tuple[bool, ...]:
+        return (False, *[True] * (len(self.outputs) - 1))
 
     def __call__(self, column: RawColumn) -> np.ndarray:
         gaps = column.gaps
@@ -181,8 +200,9 @@ class DateEncoder:
         since = np.where(gaps, np.nan, (column.values - np.datetime64("2001-01-01")) / _DAY)
         made = [days]
         for cycle in self.cycles:
-            angle = 2 * math.pi * since / CYCLES[cycle]
-            made += [np.where(gaps, 0.0, part) for part in (np.sin(angle), np.cos(angle))]
+            period, size = CYCLES[cycle]
+            angle = 2 * math.pi * since / period
+            made += [np.where(gaps, 0.0, size * part) for part in (np.sin(angle), np.cos(angle))]
         return np.stack([*made, gaps] if self.n_gaps else made, axis=1)
 
     def in_words(self) -> str:
@@ -200,7 +220,7 @@ class LeftOut:
     kind: ClassVar[Kind | None] = None
     levels: ClassVar[tuple[str, ...]] = ()
     outputs: ClassVar[tuple[str, ...]] = ()
-    indicators: ClassVar[tuple[bool, ...]] = ()
+    as_they_are: ClassVar[tuple[bool, ...]] = ()
 
     def in_words(self) -> str:
         return f"left out: {self.reason}"

@@ -16,6 +16,7 @@ import numpy as np
 from nu_ensembles.errors import DataWarning, InputError
 from nu_ensembles.tables.column import RawColumn, stacked_columns
 from nu_ensembles.tables.encoders import (
+    FEWEST_ROWS,
     CategoryEncoder,
     DateEncoder,
     Encoder,
@@ -27,7 +28,7 @@ from nu_ensembles.tables.encoders import (
 )
 from nu_ensembles.tables.raw_table import Expected, RawTable, listed
 
-# Text with more levels than this and than half as many as rows is left out.
+# Text with more levels than this is left out, if none of them is frequent.
 FEW_LEVELS = 10
 
 
@@ -98,9 +99,9 @@ class TableEncoding:
         return tuple(output for each in self.encoders for output in each.outputs)
 
     @property
-    def indicators(self) -> np.ndarray:
-        """Which of them are 0 or 1 and stay so, bool `[F]`."""
-        return np.array([indicator for each in self.encoders for indicator in each.indicators], bool)
+    def as_they_are(self) -> np.ndarray:
+        """Which of them are not to be scaled, bool `[F]`."""
+        return np.array([stays for each in self.encoders for stays in each.as_they_are], bool)
 
     def __call__(self, table: RawTable, what: str = "X") -> np.ndarray:
         """Rows as numbers, float64 `[N, F]`.
@@ -179,7 +180,7 @@ def _fitted(column: RawColumn) -> Encoder:
         return LeftOut(column.name, "it is the same in every row")
     if n_levels == len(filled) and n_levels > 1:
         return LeftOut(column.name, "it is text with as many levels as rows, as an identifier is")
-    if n_levels > max(FEW_LEVELS, len(filled) / 2):
+    if n_levels > FEW_LEVELS and np.bincount(filled).max() < FEWEST_ROWS:
         return LeftOut(column.name, f"it is text whose {n_levels} levels hardly repeat")
     return CategoryEncoder.fit(column)
 
