@@ -115,7 +115,7 @@ def test_all_members_in_one_program(training: Training) -> None:
     training.assert_by_the_book(trained)
 
 
-@trainings(NETWORKS)
+@trainings(NETWORKS, slow=["perceptron"])
 def test_one_member_after_another(training: Training) -> None:
     trained = train(training.assembled(), N_STEPS, plan="sequential")
     assert (trained.plan.name, trained.plan.lanes_at_once) == ("sequential", 1)
@@ -242,7 +242,7 @@ FORMS = {"lenet": ["feature_group_count = 2"], "wide resnet": ["feature_group_co
 
 
 @pytest.mark.usefixtures("on_a_gpu")
-@trainings(NETWORKS)
+@trainings(NETWORKS, slow=["perceptron"])
 def test_the_forms_of_a_gpu(training: Training, monkeypatch: pytest.MonkeyPatch, counted) -> None:
     in_rounds, programs, lowered = counted(loop, "steps_in_rounds"), [], Run._lowered_steps
 
