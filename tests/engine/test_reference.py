@@ -177,6 +177,7 @@ def test_a_loop_in_rounds(
     training: Training, prepared: str, monkeypatch: pytest.MonkeyPatch, on_a_cpu_that, counted
 ) -> None:
     on_a_cpu_that(steps_in_rounds=True)
+    monkeypatch.setattr(rounds, "STEPS_A_ROUND", 4)
     if prepared == "step by step":
         monkeypatch.setattr(rounds, "PREPARED_BYTES", 0)
     traced = counted(loop, "steps_in_rounds")
@@ -184,7 +185,7 @@ def test_a_loop_in_rounds(
     assert len(traced) == 1
 
 
-@trainings(["perceptron"])
+@trainings(["remembering"])
 @pytest.mark.parametrize("in_rounds", [False, True])
 def test_blocks_that_end_within_a_pass_and_within_a_round(
     training: Training, in_rounds: bool, on_a_cpu_that, counted

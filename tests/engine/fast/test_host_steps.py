@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 import optax
 import pytest
 
 from nu_ensembles.diagnostics.rehearsal import random_assembly
-from nu_ensembles.engine.blocks import block_of
-from nu_ensembles.engine.fast.host_steps import first_half, second_half
 from nu_ensembles.engine.run import Run
 from nu_ensembles.engine.settings import Settings
-from nu_ensembles.engine.step import draw_batch, packed_parameters, train_step, unpacked_parameters
 from nu_ensembles.methods import Nu, Pac2
 from nu_ensembles.models import build
 
@@ -22,27 +17,6 @@ def started(model: str, settings: Settings, method: Nu | Pac2, n_lanes: int = 2)
     """Lanes of a convolutional network on random 16x16 images."""
     made = random_assembly(build(model, 10), (16, 16, 3), method, n_lanes, settings, n_rows=32, n_unlabeled=32)
     return Run(*made, on_host=True)
-
-
-@pytest.mark.parametrize("method", [Nu(0.1), Pac2()])
-@pytest.mark.parametrize("optimiser", [None, optax.sgd(0.1, momentum=0.9)])
-def test_two_halves_are_one_step(method: Nu | Pac2, optimiser: optax.GradientTransformation | None) -> None:
-    run = started("lenet", Settings(batch_size=4, optimiser=optimiser), method)
-    program, state, lanes, step = run.program, run.state, run.lanes, jnp.int32(1)
-    block = block_of(program, lanes, run.data, 0)
-    draws = block.draws(step)
-    batch = draw_batch(program, lanes, run.data, draws, step)
-    carried, losses = train_step(
-        program, packed_parameters(program, state), state.params, lanes, batch, draws.network_keys, step
-    )
-    whole = unpacked_parameters(program, carried, state.params)
-
-    found, found_losses = second_half(
-        program, state, first_half(program, state, lanes, run.data, block, step), lanes, step
-    )
-    np.testing.assert_allclose(found_losses, losses, rtol=1e-5)
-    for one, other in zip(jax.tree.leaves(found.params), jax.tree.leaves(whole.params), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
 
 
 def test_the_second_half_needs_little_memory_beside_what_the_first_one_kept() -> None:

@@ -1,18 +1,14 @@
-"""Small parameters packed into one vector: they come back as they were, and AdamW does not notice."""
+"""Small parameters packed into one vector: they come back as they were."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 
-from nu_ensembles import models
 from nu_ensembles.engine.fast import packing
 from nu_ensembles.engine.fast.packing import pack, unpack
-from nu_ensembles.engine.run import Run
-from nu_ensembles.methods import Nu
 
 SMALL, LARGE = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((65, 64), np.float32)
 
@@ -45,24 +41,3 @@ def test_a_leaf_of_just_the_limit_is_small() -> None:
     assert packed.small is not None
     assert packed.small.shape == (packing.SMALL,)
     assert [leaf.shape for leaf in packed.large] == [(packing.SMALL + 1,)]
-
-
-def test_adamw_trains_the_same_network_packed_or_as_an_optimiser_that_the_user_brings(
-    assembled, largest_difference, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(packing, "SMALL", 8)
-    model = models.mlp(3, hidden=(9,))  # no other test has it, so none meets what was compiled with this limit
-    packed, brought = (
-        Run(ready.program, ready.lanes, ready.data)
-        for ready in (
-            assembled(Nu(0.1), model=model, weight_decay=0.1),
-            assembled(Nu(0.1), model=model, optimiser=optax.adamw(0.01, weight_decay=0.1)),
-        )
-    )
-    moments = packed.state.optimiser_state[0].mu
-    assert [leaf.shape for leaf in moments.large] == [(3, 9), (3, 4, 9), (3, 9, 3)]
-    assert moments.small.shape == (3, 3)
-    for run in (packed, brought):
-        run.advance(20)
-    assert jax.tree.structure(packed.state.params) == jax.tree.structure(brought.state.params)
-    assert largest_difference(packed.state.params, brought.state.params) < 1e-5

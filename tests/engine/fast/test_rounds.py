@@ -11,10 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nu_ensembles.backend import BLOCK
 from nu_ensembles.engine import run as engine_run
 from nu_ensembles.engine.blocks import block_of
-from nu_ensembles.engine.fast import rounds as rounds_of_steps
 from nu_ensembles.engine.fast.rounds import STEPS_A_ROUND
 from nu_ensembles.engine.loop import steps_of_a_block
 from nu_ensembles.engine.program import LaneState
@@ -39,25 +37,16 @@ def in_rounds() -> Callable[..., Any]:
 
 @pytest.fixture
 def advance(in_rounds, monkeypatch: pytest.MonkeyPatch):
-    """`advance(run, rounds, *stops)`: the state after the stops, and the mean losses of each compiled call."""
+    """`advance(run, rounds, step)`: the state after so many steps."""
 
-    def to(run: Run, rounds: bool, *stops: int) -> tuple[LaneState, list[np.ndarray]]:
-        losses: list[np.ndarray] = []
+    def to(run: Run, rounds: bool, step: int) -> LaneState:
         with monkeypatch.context() as patch:
             if rounds:
                 patch.setattr(engine_run, "compiled_loop", lambda *_: in_rounds)
-            for stop in stops:
-                run.advance(stop, lambda _, loss: losses.append(loss))
-        return run.host_state(), losses
+            run.advance(step)
+        return run.host_state()
 
     return to
-
-
-@pytest.fixture(params=[True, False], ids=["batches of a round at once", "batch by batch"])
-def prepared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, in_rounds) -> None:
-    in_rounds.clear_cache()
-    if not request.param:
-        monkeypatch.setattr(rounds_of_steps, "PREPARED_BYTES", 0)
 
 
 def test_the_program_in_rounds_is_another_one(assembled, in_rounds) -> None:
@@ -72,29 +61,6 @@ def test_the_program_in_rounds_is_another_one(assembled, in_rounds) -> None:
     batches = f"tensor<{STEPS_A_ROUND}x3x8x4xf32>"  # 3 lanes, 8 rows of 4 numbers
     assert batches in in_two_loops
     assert batches not in plain
-
-
-@pytest.mark.usefixtures("prepared")
-@pytest.mark.parametrize(
-    "stops",
-    [
-        (STEPS_A_ROUND + 5,),
-        (3, 3 + STEPS_A_ROUND, 4 + STEPS_A_ROUND),
-        (BLOCK - 6, BLOCK + 3),  # the last round of a block reaches beyond the rows that were drawn for it
-    ],
-)
-def test_any_number_of_steps_trains_the_networks_of_the_plain_loop(
-    assembled, advance, largest_difference, stops: tuple[int, ...]
-) -> None:
-    ready = assembled(Nu(0.1))
-    (plain, plain_losses), (rounds, round_losses) = (
-        advance(Run(ready.program, ready.lanes, ready.data), in_rounds, *stops) for in_rounds in (False, True)
-    )
-    assert largest_difference(plain.params, rounds.params) < 1e-5
-    assert largest_difference(plain.optimiser_state, rounds.optimiser_state) < 1e-5
-    assert rounds.optimiser_state[0].count.tolist() == [stops[-1]] * 3
-    np.testing.assert_allclose(round_losses, plain_losses, rtol=1e-5)
-    np.testing.assert_array_equal(rounds.failed_at, [-1, -1, -1])
 
 
 @pytest.fixture
@@ -124,7 +90,7 @@ def test_a_member_that_fails_stands_still_and_the_others_go_on(poisoned, advance
 def test_a_member_that_would_fail_beyond_the_end_has_not_failed(poisoned, advance) -> None:
     make, step = poisoned
     assert step % STEPS_A_ROUND != 0  # or else the round that ends there holds no step beyond
-    state, _ = advance(make(), True, step)
+    state = advance(make(), True, step)
     assert state.failed_at.tolist() == [-1, -1, -1]
     assert state.optimiser_state[0].count.tolist() == [step] * 3
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state.params))
