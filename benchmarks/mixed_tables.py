@@ -4,8 +4,8 @@
     python benchmarks/mixed_tables.py [--folder FOLDER] [--splits 5] [--only titanic] [--out FILE]
 
 By hand means what scikit-learn's documentation shows: a ColumnTransformer with medians and indicators of gaps,
-scaling, and one-hot columns in which rare levels are pooled. It is fitted on labelled and unlabelled rows, as ours is. FOLDER
-may hold income.csv, soybean.csv and scat.csv; the others come with the packages above.
+scaling, and one-hot columns in which rare levels are pooled. It is fitted on labelled and unlabelled rows, as ours is.
+FOLDER may hold income.csv, soybean.csv and scat.csv; the others come with the packages above.
 """
 
 from __future__ import annotations

@@ -318,7 +318,7 @@ def changed(array: np.ndarray, value: float) -> np.ndarray:
 def bad_calls(blobs) -> dict[str, tuple[dict[str, Any], str]]:
     x, y, u = blobs
     return {
-        "nan": ({"x": changed(x, np.nan)}, r"x contains NaN: 1 value\(s\) not finite, the first in row 7"),
+        "infinity": ({"x": changed(x, np.inf)}, r"x contains infinity: 1 value\(s\) not finite, the first in row 7"),
         "infinity in U": ({"x_unlabeled": changed(u, np.inf)}, "x_unlabeled contains infinity: .*row 7"),
         "columns of U": ({"x_unlabeled": u[:, :3]}, r"x_unlabeled has rows of shape \(3,\) where \(4,\) is expected"),
         "bytes in U": ({"x_unlabeled": u.astype(np.uint8)}, "both must be uint8 or neither"),

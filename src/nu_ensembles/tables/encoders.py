@@ -86,8 +86,8 @@ class OrderedEncoder(NumberEncoder):
 class CategoryEncoder:
     """An indicator for each frequent level, one for all rare ones, one for gaps and one for what is unknown.
 
-    A level of a single row says as much as one that was never seen, so such rows teach what "unknown" means: where there
-    are rare levels, both are rare as well as unknown.
+    A level of a single row says as much as one that was never seen, so such rows teach what "unknown" means: where
+    there are rare levels, both are rare as well as unknown.
 
     Attributes:
       kept: levels with an indicator of their own.
