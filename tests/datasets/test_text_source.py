@@ -76,7 +76,7 @@ def npz() -> bytes:
         ("a.parquet", npz(), "is not what its ending .parquet says but an npz file"),
         ("a.csv", b"PAR1....PAR1", "but a parquet file: give it the ending .parquet"),
         ("a.npz", b"PAR1....PAR1", "is not what its ending .npz says but a parquet file"),
-        ("a.csv", gzip.compress(b"a"), "but compressed with gzip: give it the ending .csv.gz"),
+        ("a.csv", gzip.compress(b"a", mtime=0), "but compressed with gzip: give it the ending .csv.gz"),
         ("a.tsv", b"\n<!DOCTYPE HTML>\n<html>", "but a web page: download the file itself"),
         ("a.csv", b"\x89PNG\r\n", "but an image: give the folder that holds it"),
         ("a.csv", b"\xd0\xcf\x11\xe0\xa1\xb1", "but an Excel workbook: save it as csv"),
