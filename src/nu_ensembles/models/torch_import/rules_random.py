@@ -21,9 +21,9 @@ def dropped(x: Array, p: float, key: Array | None) -> Array:
 def _masked(x: Array, p: float, key: Array) -> tuple[Array, Array]:
     if p == 1:
         return jnp.zeros_like(x), jnp.zeros(x.shape, bool)
-    (mask,), kept = keep_masks(key, 1, (x.shape[0], x.size // x.shape[0]), 1 - p)
-    mask = mask.reshape(x.shape)
-    return jnp.where(mask, x / kept, 0).astype(x.dtype), mask
+    (kept,) = keep_masks(key, 1, (x.shape[0], x.size // x.shape[0]), 1 - p)
+    mask = kept.mask.reshape(x.shape)
+    return jnp.where(mask, x / kept.share, 0).astype(x.dtype), mask
 
 
 @torch_rule("aten.dropout.default", draws=True)
