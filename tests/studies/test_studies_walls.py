@@ -14,11 +14,12 @@ STUDIES = "nu_ensembles_studies"
 # What a room may import of the others.
 ROOMS = {
     "declare": set(),
+    "shifts": set(),
     "results": {"declare"},
-    "measure": {"declare", "results"},
+    "measure": {"declare", "results", "shifts"},
     "pages": {"declare", "results"},
     "experiments": {"declare", "results", "pages"},
-    "demo": {"declare", "results", "measure", "pages"},
+    "demo": {"declare", "results", "measure", "pages", "shifts"},
     "registry": {"declare", "experiments"},
     "run": {"declare", "results", "measure", "pages", "registry"},
 }
