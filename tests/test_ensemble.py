@@ -317,7 +317,7 @@ def test_an_existing_folder_is_not_overwritten(saved: Path) -> None:
 
 def test_classes_that_cannot_be_saved_leave_nothing_behind(tmp_path: Path) -> None:
     strange = ensemble(classes=np.array([(1,), (2,), (3,)], dtype=object))
-    with pytest.raises(InputError, match="Only classes that are text, numbers or booleans can be saved; rename"):
+    with pytest.raises(InputError, match="Only classes that are text, numbers, booleans or dates can be saved; rename"):
         strange.save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 

@@ -6,6 +6,8 @@ how it was trained, and checksums.
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +17,10 @@ import numpy as np
 
 from nu_ensembles import storage
 from nu_ensembles._version import __version__
+from nu_ensembles.contents import Manifest, array_of, classes_to_json, parsed, refuse_not_finite, unfit
 from nu_ensembles.engine.initial import stacked_shapes
 from nu_ensembles.errors import DamagedFileError, InputError
-from nu_ensembles.models import Model, from_spec, split_variables
+from nu_ensembles.models import Model, from_spec, network_for, split_variables
 from nu_ensembles.models.inspect import variable_shapes
 from nu_ensembles.problem import Standardisation
 from nu_ensembles.tables import TableEncoding
@@ -33,36 +36,41 @@ MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"
 
 def write_ensemble(ensemble: Ensemble, folder: str | Path) -> None:
     """Writes an ensemble into a new folder, which appears whole or not at all."""
+    with storage.new_folder(folder) as inside:
+        fill_folder(ensemble, inside)
+
+
+def fill_folder(ensemble: Ensemble, inside: Path) -> None:
+    """Writes the files of an ensemble into an empty folder; refuses to write what could not be read again."""
     arrays = {f"params/{name}": value for name, value in storage.flatten_like(ensemble.params).items()}
     arrays |= {f"state/{name}": value for name, value in storage.flatten_like(ensemble.model_state).items()}
     if ensemble.standardisation is not None:
         arrays |= {"input/mean": ensemble.standardisation.mean, "input/scale": ensemble.standardisation.scale}
     if ensemble.mask_keys is not None:
         arrays["mask_keys"] = ensemble.mask_keys
-    with storage.new_folder(folder) as inside:
-        checksum = storage.save_arrays(inside / WEIGHTS, arrays)
-        manifest = {
-            "format": _format(ensemble),
-            "package": f"nu-ensembles {__version__}",
-            "model": ensemble.model.spec.to_dict() if ensemble.model.spec else None,
-            "n_members": ensemble.n_members,
-            "n_networks": ensemble.n_networks,
-            "row_shape": list(ensemble.row_shape),
-            "classes": _classes_to_json(ensemble.classes),
-            "temperature": ensemble.temperature,
-            "standardised": ensemble.standardisation is not None,
-            "pixels": ensemble.pixels,
-            "columns": None if ensemble.columns is None else list(ensemble.columns),
-            "table": None if ensemble.encoding is None else ensemble.encoding.to_json(),
-            "training": ensemble.training,
-            "history": ensemble.history,
-            "weights": {"file": WEIGHTS, "sha256": checksum},
-        }
-        storage.write_sealed_json(inside / MANIFEST, manifest)
+    checksum = storage.save_arrays(inside / WEIGHTS, arrays)
+    manifest = {
+        "format": _format(ensemble),
+        "package": f"nu-ensembles {__version__}",
+        "model": ensemble.model.spec.to_dict() if ensemble.model.spec else None,
+        "n_members": ensemble.n_members,
+        "n_networks": ensemble.n_networks,
+        "row_shape": list(ensemble.row_shape),
+        "classes": classes_to_json(ensemble.classes),
+        "temperature": ensemble.temperature,
+        "standardised": ensemble.standardisation is not None,
+        "pixels": ensemble.pixels,
+        "columns": None if ensemble.columns is None else list(ensemble.columns),
+        "table": None if ensemble.encoding is None else ensemble.encoding.to_json(),
+        "training": ensemble.training,
+        "history": ensemble.history,
+        "weights": {"file": WEIGHTS, "sha256": checksum},
+    }
+    storage.write_sealed_json(inside / MANIFEST, manifest)
 
 
 def read_fields(folder: str | Path, model: Model | None) -> dict[str, Any]:
-    """The fields of the ensemble in a folder, after checking every byte against its checksum.
+    """The fields of the ensemble in a folder, after checking every byte against its checksum and every field.
 
     Args:
       model: the network, needed when it is not one of the built-in ones.
@@ -70,43 +78,84 @@ def read_fields(folder: str | Path, model: Model | None) -> dict[str, Any]:
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"There is no saved ensemble at {folder}: the folder does not exist.")
-    manifest = storage.read_sealed_json(folder / MANIFEST, "the manifest of a saved ensemble")
-    if manifest["format"] > FORMAT:
-        raise InputError(
-            f"{folder} was saved by a newer version ({manifest['package']}) than this one ({__version__}); upgrade "
-            "nu-ensembles to read it."
-        )
-    if model is None:
-        if manifest["model"] is None:
-            raise InputError(f"{folder} holds a network of your own; pass it: Ensemble.load(folder, model=…).")
-        model = from_spec(manifest["model"])
-    arrays = storage.load_arrays(folder / manifest["weights"]["file"], manifest["weights"]["sha256"])
-    row_shape = tuple(manifest["row_shape"])
-    dtype = manifest["training"].get("dtype", "float32")
-    # Manifests of version 1 have as many networks as members.
-    n_networks = manifest.get("n_networks", manifest["n_members"])
-    params, model_state = _templates(model, row_shape, n_networks, dtype)
+    manifest = _manifest(folder)
+    weights = folder / manifest.weights.file
+    arrays = storage.load_arrays(weights, manifest.weights.sha256)
+    where = f"The weights {weights}"
+    refuse_not_finite(arrays, where)
+    network = _network(manifest, model, folder, len(arrays))
+    encoding = None
+    if manifest.table is not None:
+        encoding = TableEncoding.from_json(manifest.table, f"The manifest {folder / MANIFEST}: 'table'")
+        if (len(encoding.outputs),) != manifest.row_shape:
+            raise DamagedFileError(
+                f"The table in {folder / MANIFEST} makes {len(encoding.outputs)} numbers of a row where the network "
+                f"takes {list(manifest.row_shape)}: it was altered; restore it from a copy."
+            )
     standardisation = None
-    if manifest["standardised"]:
-        standardisation = Standardisation(arrays["input/mean"], arrays["input/scale"])
+    if manifest.standardised:
+        mean, scale = (
+            array_of(arrays, f"input/{name}", manifest.row_shape, "f", where, above)
+            for name, above in (("mean", -math.inf), ("scale", 0))
+        )
+        standardisation = Standardisation(mean, scale)
+    # Members are networks of their own, or masks of one.
+    mask_keys = None
+    if "mask_keys" in arrays:
+        mask_keys = array_of(arrays, "mask_keys", (manifest.n_members, 2), "u", where)
+    elif manifest.n_networks not in (None, manifest.n_members):
+        raise unfit(f"The manifest {folder / MANIFEST}: 'n_networks'", "as many as members", manifest.n_networks)
+    n_networks = manifest.n_members if mask_keys is None else 1
+    dtype = manifest.training.get("dtype", "float32")
+    params, model_state = _templates(network, manifest.row_shape, n_networks, dtype)
     try:
-        return {
-            "model": model,
-            "params": storage.unflatten_like(_under(arrays, "params/"), params),
-            "model_state": storage.unflatten_like(_under(arrays, "state/"), model_state),
-            "classes": _classes_from_json(manifest["classes"]),
-            "row_shape": row_shape,
-            "standardisation": standardisation,
-            "pixels": manifest["pixels"],
-            "columns": None if manifest.get("columns") is None else tuple(manifest["columns"]),
-            "encoding": None if manifest.get("table") is None else TableEncoding.from_json(manifest["table"]),
-            "temperature": manifest["temperature"],
-            "mask_keys": arrays.get("mask_keys"),
-            "training": manifest["training"],
-            "history": manifest["history"],
-        }
+        params = storage.unflatten_like(_under(arrays, "params/"), params)
+        model_state = storage.unflatten_like(_under(arrays, "state/"), model_state)
     except DamagedFileError as error:
         raise InputError(f"The weights in {folder} do not fit the network: {error}") from error
+    return {
+        "model": network,
+        "params": params,
+        "model_state": model_state,
+        "classes": manifest.classes,
+        "row_shape": manifest.row_shape,
+        "standardisation": standardisation,
+        "pixels": manifest.pixels,
+        "columns": manifest.columns,
+        "encoding": encoding,
+        "temperature": manifest.temperature,
+        "mask_keys": mask_keys,
+        "training": dict(manifest.training),
+        "history": list(manifest.history),
+    }
+
+
+def _manifest(folder: Path) -> Manifest:
+    entry = storage.read_sealed_json(folder / MANIFEST, "the manifest of a saved ensemble")
+    # Asked for first: what a newer version says need not make sense to this one.
+    if isinstance(entry, dict) and isinstance(entry.get("format"), int) and entry["format"] > FORMAT:
+        raise InputError(
+            f"{folder} was saved by a newer version ({entry.get('package')}) than this one ({__version__}); upgrade "
+            "nu-ensembles to read it."
+        )
+    return parsed(Manifest, entry, f"The manifest {folder / MANIFEST}")
+
+
+def _network(manifest: Manifest, model: Model | None, folder: Path, n_arrays: int) -> Model:
+    """The network of a model, or the user's own, which must give a logit for each class."""
+    if model is not None:
+        return network_for(model, len(manifest.classes), manifest.row_shape, {})
+    form = manifest.model
+    if form is None:
+        raise InputError(f"{folder} holds a network of your own; pass it: Ensemble.load(folder, model=…).")
+    try:
+        if form.n_layers > n_arrays:
+            raise InputError(f"it has {form.n_layers} layers, and there are {n_arrays} arrays of weights.")
+        return from_spec(dataclasses.asdict(form))
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise DamagedFileError(
+            f"The network in {folder / MANIFEST} cannot be made: {error} It was altered; restore it from a copy."
+        ) from error
 
 
 def _format(ensemble: Ensemble) -> int:
@@ -125,14 +174,3 @@ def _templates(model: Model, row_shape: tuple[int, ...], n_members: int, dtype: 
 
 def _under(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     return {name[len(prefix) :]: value for name, value in arrays.items() if name.startswith(prefix)}
-
-
-def _classes_to_json(classes: np.ndarray) -> dict[str, Any]:
-    values = classes.tolist()
-    if not all(isinstance(value, str | int | float | bool) for value in values):
-        raise InputError("Only classes that are text, numbers or booleans can be saved; rename them first.")
-    return {"dtype": classes.dtype.str, "values": values}
-
-
-def _classes_from_json(entry: dict[str, Any]) -> np.ndarray:
-    return np.array(entry["values"], dtype=object if entry["dtype"] == "|O" else entry["dtype"])

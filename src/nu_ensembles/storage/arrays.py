@@ -44,7 +44,7 @@ def load_arrays(path: PathLike, sha256: str | None) -> dict[str, np.ndarray]:
             name: np.frombuffer(entry["data"], _DTYPES[entry["dtype"]]).reshape(entry["shape"])
             for name, entry in deserialize(raw)
         }
-    except (SafetensorError, KeyError, ValueError) as error:
+    except (SafetensorError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise DamagedFileError(
             f"{os.fspath(path)} is not a complete safetensors file: save it again or restore it from a copy."
         ) from error

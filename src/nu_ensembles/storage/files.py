@@ -12,6 +12,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,14 +50,24 @@ def write_bytes(path: PathLike, data: bytes) -> None:
 def read_bytes(path: PathLike, what: str) -> bytes:
     """The content of `path`; `what` names its role in errors, e.g. "The manifest"."""
     try:
-        return Path(path).read_bytes()
+        # Without waiting: opening a pipe that nobody writes to would take for ever.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise DamagedFileError(
+                    f"{what} {os.fspath(path)} cannot be read (it is no ordinary file): check the path."
+                )
+            return file.read()
     except FileNotFoundError as error:
         raise DamagedFileError(
             f"{what} {os.fspath(path)} is missing: check the path or restore the file from a copy."
         ) from error
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        if isinstance(error, DamagedFileError):
+            raise
+        reason = getattr(error, "strerror", None) or error
         raise DamagedFileError(
-            f"{what} {os.fspath(path)} cannot be read ({error.strerror}): check the path and its permissions."
+            f"{what} {os.fspath(path)} cannot be read ({reason}): check the path and its permissions."
         ) from error
 
 
@@ -79,8 +90,22 @@ def read_yaml(path: PathLike, what: str) -> Any:
 
     raw = read_bytes(path, what)
     try:
+        # A few lines of aliases of aliases stand for more values than fit into any memory; we write none.
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(raw, yaml.SafeLoader)):
+            raise DamagedFileError(f"{what} {os.fspath(path)} refers to values by aliases (*): write them out.")
         return yaml.safe_load(raw)
-    except yaml.YAMLError as error:
+    except DamagedFileError:
+        raise
+    # Beside its own errors, yaml lets through those of the values that it makes: dates and numbers that are none.
+    except (
+        yaml.YAMLError,
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 1}: {getattr(error, 'problem', None)})" if mark else ""
         raise DamagedFileError(f"{what} {os.fspath(path)} is not valid YAML{where}: correct it.") from error
@@ -88,14 +113,7 @@ def read_yaml(path: PathLike, what: str) -> Any:
 
 def read_json(path: PathLike, what: str) -> Any:
     """Reads a JSON file; `what` names its role in errors, e.g. "The metrics file"."""
-    raw = read_bytes(path, what)
-    try:
-        return json.loads(raw)
-    except ValueError as error:
-        raise DamagedFileError(
-            f"{what} {os.fspath(path)} is not valid JSON (it was cut off or altered): "
-            "write it again or restore it from a copy."
-        ) from error
+    return _json_of(read_bytes(path, what), f"{what} {os.fspath(path)}")
 
 
 def write_sealed_json(path: PathLike, obj: Any) -> None:
@@ -110,7 +128,10 @@ def read_sealed_json(path: PathLike, what: str) -> Any:
     head = raw[: -len(_seal(b""))]
     if raw != head + _seal(head):
         raise altered(f"{what} {os.fspath(path)}")
-    return json.loads(raw)["content"]
+    found = _json_of(raw, f"{what} {os.fspath(path)}")
+    if not isinstance(found, dict) or "content" not in found:
+        raise altered(f"{what} {os.fspath(path)}")
+    return found["content"]
 
 
 @contextlib.contextmanager
@@ -222,6 +243,15 @@ def _json_bytes(obj: Any) -> bytes:
 
     # Paths may hold undecodable bytes as lone surrogates; json.loads(bytes) reads them the same way.
     return json.dumps(obj, indent=2, ensure_ascii=False, default=plain).encode("utf-8", "surrogatepass")
+
+
+def _json_of(raw: bytes, what: str) -> Any:
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise DamagedFileError(
+            f"{what} is not valid JSON (it was cut off or altered): write it again or restore it from a copy."
+        ) from error
 
 
 def _seal(head: bytes) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from nu_ensembles.contents import Check, listing, mapping, number, one_of, plain, text, unfit, whole
 from nu_ensembles.tables.column import Kind, RawColumn
 from nu_ensembles.tables.raw_table import listed
 
@@ -242,10 +243,44 @@ def encoder_to_json(encoder: Encoder) -> dict[str, Any]:
     return {"as": encoder.kind or "left out", **values}
 
 
-def encoder_from_json(entry: dict[str, Any]) -> Encoder:
-    values = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items() if name != "as"}
-    encoder: Any = _ENCODERS[entry["as"]]
-    return encoder(**values)
+def encoder_from_json(entry: Any, where: str = "A column") -> Encoder:
+    """The encoder whose values a file holds.
+
+    Args:
+      where: the place in the file, to begin sentences with.
+    """
+    kind = mapping(plain)(entry, where).get("as")
+    encoder: Any = _ENCODERS[one_of(*_ENCODERS)(kind, f"{where}: 'as'")]
+    names = [field.name for field in dataclasses.fields(encoder)]
+    absent = [name for name in names if name not in entry]
+    if absent:
+        raise unfit(where, f"a column with {absent[0]!r}", None)
+    return encoder(**{name: _STORED[name](entry[name], f"{where}: {name!r}") for name in names})
+
+
+def _first_date(value: Any, where: str) -> str:
+    try:
+        # Microseconds, as the dates of tables are kept; what they cannot hold comes back as another day.
+        day = np.datetime64(text(20)(value, where), "D").astype("datetime64[us]").astype("datetime64[D]")
+    except ValueError as error:
+        raise unfit(where, "a date", value) from error
+    if np.isnat(day) or str(day) != value:
+        raise unfit(where, "a date", value)
+    return value
+
+
+_STORED: dict[str, Check] = {
+    "name": text(),
+    "reason": text(),
+    "fill": number(),
+    "n_gaps": whole(),
+    "order": listing(text(), least=1),
+    "kept": listing(text()),
+    "rare": listing(text()),
+    "single": listing(text()),
+    "first": _first_date,
+    "cycles": listing(one_of(*CYCLES), most=len(CYCLES)),
+}
 
 
 def _gaps_in_words(n_gaps: int, with_what: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from nu_ensembles.contents import flag, listing, parsed, stored
 from nu_ensembles.errors import DataWarning, InputError
 from nu_ensembles.tables.column import RawColumn, stacked_columns
 from nu_ensembles.tables.encoders import (
@@ -163,8 +164,27 @@ class TableEncoding:
         return {"named": self.named, "columns": [encoder_to_json(each) for each in self.encoders]}
 
     @classmethod
-    def from_json(cls, entry: Mapping[str, Any]) -> TableEncoding:
-        return cls(tuple(encoder_from_json(each) for each in entry["columns"]), entry["named"])
+    def from_json(cls, entry: Mapping[str, Any], where: str = "The table encoding") -> TableEncoding:
+        """From what `to_json` gave.
+
+        Args:
+          where: the file that it stands in, to begin sentences with.
+        """
+        found = parsed(_StoredEncoding, entry, where)
+        return cls(found.columns, found.named)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _StoredEncoding:
+    """What `TableEncoding.to_json` wrote."""
+
+    named: bool = stored(flag)
+    columns: tuple[Encoder, ...] = stored(listing(encoder_from_json, least=1))
+
+    def __post_init__(self) -> None:
+        names = [each.name for each in self.columns]
+        if len(set(names)) < len(names):
+            raise InputError("two of its columns have the same name; restore it from a copy.")
 
 
 def _fitted(column: RawColumn) -> Encoder:
