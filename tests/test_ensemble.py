@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import nu_ensembles as nu
-from nu_ensembles import models, storage
+from nu_ensembles import calibration, models, storage
 from nu_ensembles.ensemble import files as module
 from nu_ensembles.ensemble import trained
 from nu_ensembles.ensemble.files import MANIFEST, WEIGHTS
@@ -320,6 +320,40 @@ def test_classes_that_cannot_be_saved_leave_nothing_behind(tmp_path: Path) -> No
     with pytest.raises(InputError, match="Only classes that are text, numbers, booleans or dates can be saved; rename"):
         strange.save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", sorted(set(calibration.CALIBRATORS) - {"none"}))
+def test_every_calibrator_is_saved_within_the_manifest_and_predicts_the_same_afterwards(
+    tmp_path: Path, name: str
+) -> None:
+    plain, x = ensemble(), rows(30)
+    members = plain.predict_members(x)
+    fitted = calibration.build(name).fit(members, np.arange(30) % 3)
+    calibrated = dataclasses.replace(plain, calibrator=fitted)
+    np.testing.assert_allclose(calibrated.predict_proba(x), fitted.apply(members), atol=1e-6)
+    assert (calibrated.predict_proba(x) != plain.predict_proba(x)).any()
+    calibrated.save(tmp_path / "model")
+    np.testing.assert_array_equal(nu.Ensemble.load(tmp_path / "model").predict_proba(x), calibrated.predict_proba(x))
+
+
+def test_a_calibrator_of_other_classes_is_refused(tmp_path: Path) -> None:
+    of_two = calibration.build("vector_scaling").fit([[0.9, 0.1], [0.2, 0.8]], [0, 1])
+    dataclasses.replace(ensemble(), calibrator=of_two).save(tmp_path / "model")
+    with pytest.raises(DamagedFileError, match="should be one of 3 classes, not 2"):
+        nu.Ensemble.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "change", [{"calibrator": "unheard_of"}, {"scale": "wide"}, {"scale": [1.0, 2.0]}, {"shift": None}]
+)
+def test_an_altered_calibrator_is_refused_with_the_name_of_the_file(tmp_path: Path, change: dict[str, Any]) -> None:
+    fitted = calibration.build("vector_scaling").fit(np.full((3, 3), 1 / 3), [0, 1, 2])
+    dataclasses.replace(ensemble(), calibrator=fitted).save(tmp_path / "model")
+    manifest = storage.read_sealed_json(tmp_path / "model" / MANIFEST, "The manifest")
+    altered = {**manifest, "calibrator": {**manifest["calibrator"], **change}}
+    storage.write_sealed_json(tmp_path / "model" / MANIFEST, altered)
+    with pytest.raises(DamagedFileError, match=r"The calibrator in .*manifest\.json cannot be used"):
+        nu.Ensemble.load(tmp_path / "model")
 
 
 def own_init(key: Any, x: Any) -> Any:

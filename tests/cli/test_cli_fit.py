@@ -12,8 +12,9 @@ from PIL import Image
 
 import nu_ensembles as nu
 from nu_ensembles.cli.fit import build_classifier
-from nu_ensembles.cli.options import MethodOptions, NetworkOptions, RunOptions, TrainingOptions
+from nu_ensembles.cli.options import CalibrationName, MethodOptions, NetworkOptions, RunOptions, TrainingOptions
 from nu_ensembles.methods import LabelScheme
+from nu_ensembles.tuning import calibrating
 
 
 def test_fit_says_what_it_did_and_saves_a_model_that_predicts(desk):
@@ -143,6 +144,10 @@ def test_any_other_method_goes_to_the_general_estimator():
 def test_the_label_schemes_offered_are_those_of_the_method():
     offered = inspect.get_annotations(MethodOptions, eval_str=True)["labels"]
     assert get_args(offered) == get_args(LabelScheme)
+
+
+def test_the_calibrations_offered_are_those_that_a_search_can_fit():
+    assert get_args(CalibrationName) == calibrating.NAMES
 
 
 @pytest.mark.parametrize(("scaling", "meaning"), [("always", True), ("never", False), ("auto", "auto")])

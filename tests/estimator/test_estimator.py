@@ -357,19 +357,37 @@ def test_the_temperature_is_always_shown_and_applied_on_request(searched, blobs)
     assert 0.2 < searched.temperature_ < 5
     scaled = auto(temperature=True).fit(x, y, X_unlabeled=u)
     assert_same_bits(scaled, searched)
-    assert scaled.ensemble_.temperature == scaled.temperature_ == searched.temperature_
+    assert scaled.temperature_ == searched.temperature_
+    assert scaled.ensemble_.temperature == scaled.calibrator_.temperature
+    assert scaled.calibrator_.temperature == pytest.approx(scaled.temperature_, abs=1e-5)
     expected = scale_temperature(searched.predict_proba(x), searched.temperature_)
     np.testing.assert_allclose(scaled.predict_proba(x), expected, atol=1e-6)
 
 
 def test_a_temperature_alone_changes_neither_beta_nor_length(fitted, blobs) -> None:
     x, y, u = blobs
-    scaled = fixed(temperature=True, cv=3).fit(x, y, X_unlabeled=u)
+    assert fitted.calibrator_ is None
+    scaled = fixed(calibration="temperature", cv=3).fit(x, y, X_unlabeled=u)
     assert_same_bits(scaled, fitted)
-    assert scaled.ensemble_.temperature == scaled.temperature_ != 1
+    assert scaled.ensemble_.temperature == pytest.approx(scaled.temperature_, abs=1e-5)
+    assert scaled.ensemble_.temperature != 1
     assert scaled.cv_results_["beta"].tolist() == [0.1]
     assert scaled.cv_results_["n_steps"].tolist() == [20]
     assert scaled.verdict_.startswith("nu, 20 steps: out-of-fold NLL 0.")
+
+
+def test_a_calibrator_is_saved_with_the_ensemble_and_leaves_members_alone(fitted, blobs, tmp_path: Path) -> None:
+    x, y, u = blobs
+    shifted = fixed(calibration="vector_scaling", cv=3).fit(x, y, X_unlabeled=u)
+    assert_same_bits(shifted, fitted)
+    assert shifted.verdict_.split(". ")[-1].startswith("Calibrated by vector_scaling (calibration='vector_scaling'): ")
+    expected = shifted.calibrator_.apply(fitted.predict_members(x))
+    np.testing.assert_allclose(shifted.predict_proba(x), expected, atol=1e-6)
+    np.testing.assert_array_equal(shifted.predict_members(x), fitted.predict_members(x))
+    shifted.save(tmp_path / "model")
+    again = nu.Ensemble.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(x), shifted.predict_proba(x))
+    assert again.predict_proba(x[:0]).shape == (0, 3)
 
 
 def test_early_stopping_chooses_the_length_of_a_given_method(blobs) -> None:
@@ -586,10 +604,11 @@ def test_the_length_and_temperature_of_a_procedure_come_from_the_whole_of_it_fol
     assert swag.n_steps_ == int(swag.search_.steps[np.argmin(swag.search_.nll[0])])
     # Each half, of the first of the two deals that few labels get, at both lengths; then all rows.
     assert trained_stages == [(20, 1), (20, 20)] * 2 + [(40, swag.n_steps_)]
-    assert swag.ensemble_.temperature == swag.temperature_ > 0
+    assert swag.ensemble_.temperature == pytest.approx(swag.temperature_, abs=1e-5)
+    assert swag.temperature_ > 0
     assert swag.verdict_ == (
         f"swag, {swag.n_steps_} steps: out-of-fold NLL {swag.search_.nll.min():.3f}; the out-of-fold temperature is "
-        f"{swag.temperature_:.2f}."
+        f"{swag.temperature_:.2f}. Calibrated by temperature (calibration='temperature'): no clear gain out of fold."
     )
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
 
@@ -637,7 +656,8 @@ def test_validation_rows_score_a_procedure_that_does_not_see_them(blobs, monkeyp
     # Once to be scored, without them; then for good, with them to choose by.
     assert shown == [None, 12]
     assert single.search_.out_of_fold.y.tolist() == y[:12].tolist()
-    assert single.ensemble_.temperature == single.temperature_ > 0
+    assert single.ensemble_.temperature == pytest.approx(single.temperature_, abs=1e-5)
+    assert single.temperature_ > 0
 
 
 def test_steps_and_temperature_of_a_joint_method_come_from_one_training_a_fold_with_all_members(

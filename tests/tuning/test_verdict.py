@@ -47,7 +47,7 @@ def test_a_beta_that_gains_is_reported_with_its_gain_and_interval() -> None:
     assert sentence.startswith(
         "β = 0.003, 20 steps: out-of-fold NLL 19.0 % ± 3.2 lower than an early-stopped standard ensemble (95 %"
     )
-    assert "temperature scaling alone (temperature=True) gives" in sentence
+    assert "temperature scaling alone (calibration='temperature') gives" in sentence
     assert "max_iter" not in sentence
 
 
@@ -55,7 +55,7 @@ def test_a_beta_of_zero_says_that_this_is_a_standard_ensemble() -> None:
     sentence = verdict(result(np.stack([STANDARD, STANDARD + 0.01]), [0.0, 0.003]))
     assert sentence.startswith(
         "β = 0, 20 steps: no β has a clear gain out of fold over an early-stopped standard ensemble, so this is one; "
-        "temperature scaling alone (temperature=True) gives"
+        "temperature scaling alone (calibration='temperature') gives"
     )
 
 

@@ -95,6 +95,7 @@ def build_classifier(
     options: dict[str, Any] = {
         "n_members": method.members,
         "early_stopping": method.early_stopping,
+        "calibration": method.calibration,
         "temperature": method.temperature,
         "cv": method.cv,
         "model": network.model,
@@ -154,6 +155,7 @@ def _summary(classifier: EnsembleClassifier, out: Path) -> dict[str, Any]:
         "classes": ensemble.classes,
         "temperature": classifier.temperature_,
         "temperature_applied": ensemble.temperature != 1,
+        "calibrator": None if classifier.calibrator_ is None else classifier.calibrator_.name,
         "seed": classifier.random_state,
         "search": classifier.cv_results_,
     }

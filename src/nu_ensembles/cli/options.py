@@ -56,6 +56,11 @@ ImageSize = Annotated[
     tuple[int, int] | None, Parameter(converter=height_and_width, n_tokens=1, metavar="HxW", negative=())
 ]
 
+# Of nu_ensembles.calibration, whose import takes its time; a test compares them.
+CalibrationName = Literal[
+    "auto", "none", "temperature", "smoothed_temperature", "vector_scaling", "matrix_scaling", "beta", "isotonic"
+]
+
 
 @Parameter(name="*", group=DATA)
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +100,8 @@ class MethodOptions:
       labels: How unlabelled rows get their labels; all but the first are for experiments.
       tolerance: auto takes the smallest beta within so many standard errors of the best; larger is more cautious.
       early_stopping: With a given beta or another method: choose the length of training, too.
-      temperature: Scale the probabilities by the temperature that suits held-out rows.
+      calibration: Calibrate the probabilities on held-out rows: auto takes what clearly gains there.
+      temperature: The older way to say --calibration temperature.
       cv: Folds that the choices are made on.
       validation: File of labelled rows that takes the place of the folds.
       method_options: Further options of the method, as in --method-options.alpha 0.1; several values as in 0.1,0.2.
@@ -108,6 +114,7 @@ class MethodOptions:
     labels: Literal["without_replacement", "with_replacement", "shared", "uniform"] = "without_replacement"
     tolerance: float = 1.0
     early_stopping: bool = False
+    calibration: CalibrationName | None = None
     temperature: bool = False
     cv: int = 5
     validation: Path | None = None

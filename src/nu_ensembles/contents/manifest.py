@@ -86,6 +86,8 @@ class Manifest:
     row_shape: tuple[int, ...] = stored(listing(whole(1, LONGEST_AXIS), least=1, most=8))
     classes: np.ndarray = stored(check_classes)
     temperature: float = stored(number(above=0))
+    # `calibration.restore` knows what the state of each calibrator holds.
+    calibrator: Mapping[str, Any] | None = stored(optional(mapping(plain)), absent=None)
     standardised: bool = stored(flag)
     pixels: bool = stored(flag)
     columns: tuple[str, ...] | None = stored(optional(listing(text())), absent=None)

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nu_ensembles import storage
+from nu_ensembles import calibration, storage
 from nu_ensembles._version import __version__
 from nu_ensembles.contents import Manifest, array_of, classes_to_json, parsed, refuse_not_finite, unfit
 from nu_ensembles.engine.initial import stacked_shapes
@@ -28,9 +28,9 @@ from nu_ensembles.tables import TableEncoding
 if TYPE_CHECKING:
     from nu_ensembles.ensemble.trained import Ensemble
 
-# Version 1 knows nothing of dropout masks, version 2 nothing of tables; what has neither is still written as version 1,
-# for older versions to read.
-FORMAT = 3
+# Version 1 knows nothing of dropout masks, version 2 nothing of tables, version 3 nothing of calibrators; what has none
+# of these is still written as version 1, for older versions to read.
+FORMAT = 4
 MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"
 
 
@@ -58,6 +58,7 @@ def fill_folder(ensemble: Ensemble, inside: Path) -> None:
         "row_shape": list(ensemble.row_shape),
         "classes": classes_to_json(ensemble.classes),
         "temperature": ensemble.temperature,
+        "calibrator": None if ensemble.calibrator is None else _plain(ensemble.calibrator.state()),
         "standardised": ensemble.standardisation is not None,
         "pixels": ensemble.pixels,
         "columns": None if ensemble.columns is None else list(ensemble.columns),
@@ -124,6 +125,7 @@ def read_fields(folder: str | Path, model: Model | None) -> dict[str, Any]:
         "columns": manifest.columns,
         "encoding": encoding,
         "temperature": manifest.temperature,
+        "calibrator": _calibrator(manifest, folder),
         "mask_keys": mask_keys,
         "training": dict(manifest.training),
         "history": list(manifest.history),
@@ -160,9 +162,28 @@ def _network(manifest: Manifest, model: Model | None, folder: Path, n_arrays: in
 
 def _format(ensemble: Ensemble) -> int:
     """The oldest version of the manifest that says all there is."""
+    if ensemble.calibrator is not None:
+        return 4
     if ensemble.encoding is not None:
         return 3
     return 1 if ensemble.mask_keys is None else 2
+
+
+def _plain(state: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in state.items()}
+
+
+def _calibrator(manifest: Manifest, folder: Path) -> calibration.FittedCalibrator | None:
+    if manifest.calibrator is None:
+        return None
+    where, n_classes = f"The calibrator in {folder / MANIFEST}", len(manifest.classes)
+    try:
+        calibrator = calibration.restore(manifest.calibrator)
+    except InputError as error:
+        raise DamagedFileError(f"{where} cannot be used: {error}") from None
+    if calibrator.n_classes != n_classes:
+        raise unfit(where, f"one of {n_classes} classes", calibrator.n_classes)
+    return calibrator
 
 
 def _templates(model: Model, row_shape: tuple[int, ...], n_members: int, dtype: str) -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from nu_ensembles.calibration import FittedCalibrator
 from nu_ensembles.checks import check_whole
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.ensemble.files import read_fields, write_ensemble
@@ -39,6 +40,7 @@ class Ensemble:
       columns: names of the input columns, by which data frames are matched; None where they had none.
       encoding: how a table becomes numbers, before they are scaled; None where it was trained on an array of numbers.
       temperature: applied to the mean probability; 1 leaves it as it is.
+      calibrator: applied to the mean probability, or to the members' where it takes them; None leaves it as it is.
       mask_keys: uint32 `[K, 2]`, the keys of the members' dropout masks, or None where each is a network of its own.
       training: how it was trained (method, seed, steps, …), plain values.
       history: one row of scores per evaluation on validation data.
@@ -54,6 +56,7 @@ class Ensemble:
     columns: tuple[str, ...] | None = None
     encoding: TableEncoding | None = None
     temperature: float = 1.0
+    calibrator: FittedCalibrator | None = None
     mask_keys: np.ndarray | None = None
     training: dict[str, Any] = dataclasses.field(default_factory=dict)
     history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
@@ -90,7 +93,7 @@ class Ensemble:
         return jax.tree.leaves(self.params)[0].shape[0]
 
     def predict_members(self, x: Any, batch_size: int | None = None) -> np.ndarray:
-        """Each member's class probabilities, float32 `[K, N, C]`.
+        """Each member's class probabilities, float32 `[K, N, C]`, as they are: what calibrates their mean is left out.
 
         Args:
           x: `[N, …]`, or a data frame with the columns of the training data; so in all that follows.
@@ -100,7 +103,7 @@ class Ensemble:
         return np.concatenate([nothing, *(part for _, part in self._batches(self._rows(x), batch_size))], axis=1)
 
     def predict_proba(self, x: Any, batch_size: int | None = None) -> np.ndarray:
-        """The mean of the members' class probabilities (at the ensemble's temperature), float32 `[N, C]`.
+        """The mean of the members' class probabilities, calibrated if the ensemble is: float32 `[N, C]`.
 
         Goes through the rows in batches, so memory does not grow with members times rows.
 
@@ -111,7 +114,8 @@ class Ensemble:
         x = self._rows(x)
         result = np.empty((len(x), len(self.classes)), np.float32)
         for rows, members in self._batches(x, batch_size):
-            result[rows] = members.mean(axis=0, dtype=np.float64)
+            mean = members.mean(axis=0, dtype=np.float64)
+            result[rows] = mean if self.calibrator is None else self.calibrator.apply(members)
         return result if self.temperature == 1 else scale_temperature(result, self.temperature).astype(np.float32)
 
     def predict(self, x: Any, batch_size: int | None = None) -> np.ndarray:

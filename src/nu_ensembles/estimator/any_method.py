@@ -11,6 +11,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from nu_ensembles import methods, tuning
+from nu_ensembles.calibration import Calibrator
 from nu_ensembles.checks import check_whole
 from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.engine.checkpoints import lasting_repr
@@ -52,7 +53,9 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
       cv: folds for early stopping: a number, a scikit-learn splitter or an iterable of splits.
       class_weight: None, "balanced" or a dict.
       column_types: what columns of a table are, where their values do not tell; see `nu.fit`.
-      temperature: scale the predicted probabilities by the out-of-fold temperature.
+      calibration: how predicted probabilities are calibrated, out of fold: "auto" for what clearly gains, a name (see
+        `nu.calibration.CALIBRATORS`), a `nu.calibration.Calibrator`, or None.
+      temperature: True means calibration="temperature", the older way to say it.
       unlabeled_label: rows of X whose label equals it are the unlabelled ones; None (default) means there are none.
       plan: how members run: "vectorised", "sequential", "sharded", or "auto" for the fastest here.
       deterministic: train to the same bits on a GPU, too, where it takes longer; a CPU does so anyway.
@@ -71,6 +74,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
       cv_results_: the evidence, columns of a table; None if nothing was chosen.
       search_: all that was tried; None if nothing was chosen.
       temperature_: found out of fold; nan if nothing was held out.
+      calibrator_: what `predict_proba` applies to the mean of the members; None for nothing.
     """
 
     def __init__(
@@ -92,6 +96,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         cv: Any = 5,
         class_weight: dict[Any, float] | str | None = None,
         column_types: ColumnTypes | None = None,
+        calibration: str | Calibrator | None = None,
         temperature: bool = False,
         unlabeled_label: Any = None,
         plan: str = "auto",
@@ -118,6 +123,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         self.cv = cv
         self.class_weight = class_weight
         self.column_types = column_types
+        self.calibration = calibration
         self.temperature = temperature
         self.unlabeled_label = unlabeled_label
         self.plan = plan
@@ -138,8 +144,8 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         return method, self._length_search()
 
     def _length_search(self) -> SearchSettings | None:
-        """The search of a length, or of a temperature at the given one, where they are asked for."""
-        if not self.early_stopping and not self.temperature:
+        """The search of a length, or of a calibrator at the given one, where they are asked for."""
+        if not self.early_stopping and not tuning.check_calibration(self.calibration, self.temperature):
             return None
         return SearchSettings(betas=None, n_stops=None if self.early_stopping else 1)
 
@@ -167,6 +173,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         key = random_key(seed)
         method, how = self._method_and_search()
+        calibrators = tuning.check_calibration(self.calibration, self.temperature)
         settings = Settings(
             batch_size=self.batch_size,
             unlabeled_batch_size=self.unlabeled_batch_size,
@@ -204,12 +211,13 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = min(max_iter, max(1, round(job.n_steps * settings.batch_size / len(problem.x))))
         self.search_ = result
         self.verdict_, self.temperature_, self.cv_results_ = tuning.findings(result, job.method.name, job.n_steps)
-        temperature = self.temperature_ if self.temperature else 1.0
-        self.ensemble_ = job.ensemble(members, temperature=temperature, verdict=self.verdict_)
+        self.calibrator_, told = tuning.calibrated(result, calibrators)
+        self.verdict_ += told
+        self.ensemble_ = job.ensemble(members, calibrator=self.calibrator_, verdict=self.verdict_)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities `[n, C]`: the mean over members.
+        """Class probabilities `[n, C]`: the mean over members, calibrated where `calibration` asks for it.
 
         Args:
           X: `[n, …]`, rows with the columns of those given to `fit`; so in all that follows.
@@ -218,7 +226,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         return self.ensemble_.predict_proba(rows)
 
     def predict_members(self, X: Any) -> np.ndarray:
-        """Each member's class probabilities `[K, n, C]`.
+        """Each member's class probabilities `[K, n, C]`, not calibrated.
 
         Args:
           X: `[n, …]`.

@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from nu_ensembles.calibration import Calibrator
 from nu_ensembles.checks import check_positive
 from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.estimator.any_method import EnsembleClassifier
@@ -44,7 +45,9 @@ class NuEnsembleClassifier(EnsembleClassifier):
       cv: folds for what is chosen: a number, a scikit-learn splitter or an iterable of splits.
       class_weight: None, "balanced" or a dict.
       column_types: what columns of a table are, where their values do not tell; see `nu.fit`.
-      temperature: scale the predicted probabilities by the out-of-fold temperature.
+      calibration: how predicted probabilities are calibrated, out of fold: "auto" for what clearly gains, a name (see
+        `nu.calibration.CALIBRATORS`), a `nu.calibration.Calibrator`, or None.
+      temperature: True means calibration="temperature", the older way to say it.
       unlabeled_label: rows of X whose label equals it are the unlabelled ones; None means there are none.
       plan: how members run: "vectorised", "sequential", "sharded", or "auto" for the fastest here.
       deterministic: train to the same bits on a GPU, too, where it takes longer; a CPU does so anyway.
@@ -79,6 +82,7 @@ class NuEnsembleClassifier(EnsembleClassifier):
         cv: Any = 5,
         class_weight: dict[Any, float] | str | None = None,
         column_types: ColumnTypes | None = None,
+        calibration: str | Calibrator | None = None,
         temperature: bool = False,
         unlabeled_label: Any = None,
         plan: str = "auto",
@@ -105,6 +109,7 @@ class NuEnsembleClassifier(EnsembleClassifier):
             cv=cv,
             class_weight=class_weight,
             column_types=column_types,
+            calibration=calibration,
             temperature=temperature,
             unlabeled_label=unlabeled_label,
             plan=plan,

@@ -13,6 +13,8 @@ import numpy as np
 from jax import Array
 
 from nu_ensembles import methods, models
+from nu_ensembles.calibration import FittedCalibrator
+from nu_ensembles.calibration.temperature import FittedTemperature
 from nu_ensembles.checks import check_whole
 from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.settings import Settings
@@ -87,12 +89,14 @@ class TrainingJob:
         self,
         members: Members,
         *,
-        temperature: float = 1.0,
+        calibrator: FittedCalibrator | None = None,
         history: list[dict[str, Any]] | None = None,
         **notes: Any,
     ) -> Ensemble:
         """The ensemble of trained members; what their method notes, and `notes`, join the manifest."""
         networks = members.networks
+        # What is a temperature only is kept as one, so that older versions can read it.
+        only_scaled = isinstance(calibrator, FittedTemperature)
         of_method = {"procedure": members.notes} if members.notes else {}
         return Ensemble(
             model=networks.model,
@@ -104,7 +108,8 @@ class TrainingJob:
             pixels=self.problem.pixels,
             columns=self.problem.columns,
             encoding=self.problem.encoding,
-            temperature=temperature,
+            temperature=calibrator.temperature if only_scaled else 1.0,
+            calibrator=None if only_scaled else calibrator,
             mask_keys=members.mask_keys,
             training={**self.manifest(), **of_method, **notes},
             history=[] if history is None else history,

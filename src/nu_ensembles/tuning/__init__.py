@@ -1,15 +1,19 @@
 """Choosing beta and the length of training on validation data."""
 
+from nu_ensembles.tuning.calibrating import Calibrated, calibrated, check_calibration
 from nu_ensembles.tuning.choice import SearchResult, choose
 from nu_ensembles.tuning.folds import Fold, folds_of, stratified_folds
 from nu_ensembles.tuning.search import SearchSettings, search
 from nu_ensembles.tuning.verdict import as_table, findings, nu_gain, temperature_gain, temperature_of, verdict
 
 __all__ = [
+    "Calibrated",
     "Fold",
     "SearchResult",
     "SearchSettings",
     "as_table",
+    "calibrated",
+    "check_calibration",
     "choose",
     "findings",
     "folds_of",

@@ -18,7 +18,7 @@ CLEARLY = 2.0
 
 def temperature_of(found: OutOfFold, candidate: int) -> float:
     """The temperature that suits a candidate's out-of-fold probabilities at its best step."""
-    return fit_temperature(found.probabilities[candidate], found.y, PRIOR)
+    return fit_temperature(found.probabilities[candidate], found.y, PRIOR, found.weight / found.weight.mean())
 
 
 def temperature_gain(result: SearchResult) -> Gain:
@@ -34,7 +34,8 @@ def temperature_gain(result: SearchResult) -> Gain:
     for part in np.unique(part_of):
         here = part_of == part
         others = ~here if (~here).any() else here  # a single row has no others
-        temperature = fit_temperature(probabilities[others], labels[others], PRIOR)
+        weight = found.weight[others]
+        temperature = fit_temperature(probabilities[others], labels[others], PRIOR, weight / weight.mean())
         own = np.arange(int(here.sum())), labels[here]
         before[here] = -np.log(np.maximum(probabilities[here][own], 1e-38))
         after[here] = -np.log(np.maximum(scale_temperature(probabilities[here], temperature)[own], 1e-38))
@@ -84,7 +85,7 @@ def verdict(result: SearchResult) -> str:
             "early-stopped standard ensemble (95 % interval)"
         )
     change = f"{scaled.in_words()} NLL" if scaled.is_clear else "no clear gain"
-    sentence += f"; temperature scaling alone (temperature=True) gives {change}."
+    sentence += f"; temperature scaling alone (calibration='temperature') gives {change}."
     if _still_falling(result):
         sentence += " The loss was still falling at the last step: raise max_iter."
     return sentence
