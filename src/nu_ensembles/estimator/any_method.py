@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
 
 from nu_ensembles import methods, tuning
 from nu_ensembles.calibration import Calibrator
@@ -17,21 +17,17 @@ from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.errors import InputError
-from nu_ensembles.estimator.arguments import (
-    problem_of,
-    rows_beside,
-    rows_like_fitted,
-    which_labelled,
-)
+from nu_ensembles.estimator.arguments import problem_of, rows_beside
+from nu_ensembles.estimator.fitted import FittedEnsemble
 from nu_ensembles.methods import AnyMethod
 from nu_ensembles.models import Model
-from nu_ensembles.problem import labelled_pair, only_labelled, random_key
-from nu_ensembles.tables import ColumnTypes, rows_of
+from nu_ensembles.problem import labelled_pair, random_key
+from nu_ensembles.tables import ColumnTypes
 from nu_ensembles.training import RunFolder, make_job, run_job, steps_in
 from nu_ensembles.tuning import SearchSettings, folds_of
 
 
-class EnsembleClassifier(ClassifierMixin, BaseEstimator):
+class EnsembleClassifier(FittedEnsemble, BaseEstimator):
     """An ensemble trained by any method, for tables `[n, features]` and images `[n, height, width, channels]`.
 
     Args:
@@ -216,66 +212,11 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         self.ensemble_ = job.ensemble(members, calibrator=self.calibrator_, verdict=self.verdict_)
         return self
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities `[n, C]`: the mean over members, calibrated where `calibration` asks for it.
-
-        Args:
-          X: `[n, …]`, rows with the columns of those given to `fit`; so in all that follows.
-        """
-        rows = self._rows(X)
-        return self.ensemble_.predict_proba(rows)
-
-    def predict_members(self, X: Any) -> np.ndarray:
-        """Each member's class probabilities `[K, n, C]`, not calibrated.
-
-        Args:
-          X: `[n, …]`.
-        """
-        rows = self._rows(X)
-        return self.ensemble_.predict_members(rows)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of each row, `[n]`.
-
-        Args:
-          X: `[n, …]`.
-        """
-        probabilities = self.predict_proba(X)
-        return self.classes_[probabilities.argmax(axis=1)]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on the labelled rows; those without a label, or marked by `unlabeled_label`, are left out.
-
-        Args:
-          X: `[n, …]`.
-          y: `[n]`, the true labels.
-          sample_weight: `[n]`, or None for ones.
-        """
-        X, y = rows_of(X, "X"), np.asarray(y)
-        labelled = np.flatnonzero(which_labelled(y, self.unlabeled_label)) if y.ndim == 1 else np.arange(len(y))
-        if len(labelled) < len(y):
-            X, y = _safe_indexing(X, labelled), only_labelled(y, labelled)
-            sample_weight = None if sample_weight is None else np.asarray(sample_weight)[labelled]
-        return super().score(X, y, sample_weight)
-
-    def save(self, folder: str | Path) -> None:
-        """Writes the trained ensemble into a new folder; `nu.Ensemble.load` reads it.
-
-        Args:
-          folder: its path; refused if it exists.
-        """
-        check_is_fitted(self)
-        self.ensemble_.save(folder)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # Sparse matrices are made dense, up to a size; NaN are gaps.
         tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
-
-    def _rows(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return rows_like_fitted(self, X, self.ensemble_)
 
     def _run_folder(self, seed: int) -> RunFolder | None:
         """The folder of this fit; a resumed one must have been started with the same arguments."""
