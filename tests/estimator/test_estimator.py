@@ -186,6 +186,17 @@ def test_marked_rows_join_those_given_apart(fitted, blobs) -> None:
         fixed(unlabeled_label=-1).fit(X, y, X_unlabeled=X[:, :3])
 
 
+def test_whether_the_unlabelled_rows_come_from_elsewhere_is_tested_in_fit(blobs) -> None:
+    X, y, U = blobs
+    same = fixed().fit(X, y, U).shift_
+    assert same.p > 0.01 < same.power
+    moved = fixed().fit(X, y, U + 3).shift_
+    assert moved.differs
+    assert moved.statistic > 0.9
+    assert fixed().fit(X, y, U[:9]).shift_ is None
+    assert standard().fit(X, y).shift_ is None
+
+
 def test_by_default_minus_one_is_a_class_like_any_other(blobs) -> None:
     x, y, u = blobs
     assert fixed().fit(x, y - 1, X_unlabeled=u).classes_.tolist() == [-1, 0, 1]

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import roc_auc_score
 
+from nu_ensembles.deployment.shift import Shift
 from nu_ensembles.errors import InputError
 from nu_ensembles.problem.problem import prepare
 from nu_ensembles.tuning.advice import Estimate, Evidence, OutOfFoldFit, advise
 from nu_ensembles.tuning.preflight import _at_most, count_duplicates, preflight
-from nu_ensembles.tuning.two_sample import Shift, _auroc, two_sample_test
 
 
 def fit_with(overconfidence: tuple[float, float, float], n_steps: int = 100) -> OutOfFoldFit:
@@ -116,61 +115,6 @@ def test_any_figures_lead_to_one_sentence(figures, n_duplicates, auroc):
     advice = advise(changed(early_stopped=early, last_step=last, n_duplicates=n_duplicates, shift=shift))
     assert advice.recommendation.endswith(".")
     assert ". " not in advice.recommendation
-
-
-# The two-sample test
-
-
-def test_rows_of_one_distribution_cannot_be_told_apart():
-    rng = np.random.default_rng(0)
-    found = two_sample_test(rng.normal(size=(80, 4)), rng.normal(size=(200, 4)), ["a", "b", "c", "d"])
-    assert found is not None
-    assert found.low < 0.5 < found.high
-    assert found.p_value > 0.05
-    assert found.features == ()
-
-
-def test_a_moved_column_is_found_and_named():
-    rng = np.random.default_rng(0)
-    moved = rng.normal(size=(80, 4)) + np.array([0, 0, 3, 0])
-    found = two_sample_test(moved, rng.normal(size=(200, 4)), ["a", "b", "c", "d"])
-    assert found is not None
-    assert found.auroc > 0.9
-    assert found.p_value < 1e-9
-    assert found.features == ("c",)
-
-
-def test_a_wider_spread_around_the_same_mean_is_found():
-    rng = np.random.default_rng(0)
-    found = two_sample_test(3 * rng.normal(size=(150, 4)), rng.normal(size=(150, 4)))
-    assert found is not None
-    assert found.auroc > 0.8
-
-
-def test_images_are_compared_by_their_principal_components():
-    rng = np.random.default_rng(0)
-    dark, bright = rng.integers(0, 100, (40, 8, 8, 1)), rng.integers(50, 256, (60, 8, 8, 1))
-    found = two_sample_test(dark.astype(np.uint8), bright.astype(np.uint8))
-    assert found is not None
-    assert found.auroc > 0.95
-
-
-def test_constant_columns_tell_nothing():
-    assert two_sample_test(np.ones((20, 3)), np.ones((30, 3))) == Shift(0.5, 0.5, 0.5, 1.0)
-
-
-def test_a_handful_of_rows_is_not_tested():
-    assert two_sample_test(np.zeros((9, 2)), np.zeros((100, 2))) is None
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=4, max_size=40))
-def test_the_auroc_counts_ties_as_one_half(pairs):
-    scores, positive = (np.array(column) for column in zip(*pairs, strict=True))
-    if not 2 <= positive.sum() <= len(positive) - 2:
-        return
-    auroc, error = _auroc(scores.astype(float), positive)
-    assert auroc == pytest.approx(roc_auc_score(positive, scores))
-    assert 0 <= error <= 0.71
 
 
 # The whole

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _num_samples
 from nu_ensembles import methods, tuning
 from nu_ensembles.calibration import Calibrator
 from nu_ensembles.checks import check_whole
+from nu_ensembles.deployment import two_sample_of
 from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.settings import Settings
@@ -70,6 +71,8 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
       cv_results_: the evidence, columns of a table; None if nothing was chosen.
       search_: all that was tried; None if nothing was chosen.
       temperature_: found out of fold; nan if nothing was held out.
+      shift_: the test whether X_unlabeled comes from where X comes from: `statistic` (AUROC of telling them apart), `p`
+        and `power`; None without unlabelled rows, or with less than ten on a side.
       calibrator_: what `predict_proba` applies to the mean of the members; None for nothing.
     """
 
@@ -203,6 +206,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         members = run_job(job, run=run, verbose=self.verbose)
         if run is not None:
             run.finish()
+        self.shift_ = two_sample_of(problem)
         self.n_steps_, self.classes_ = job.n_steps, problem.classes
         self.n_iter_ = min(max_iter, max(1, round(job.n_steps * settings.batch_size / len(problem.x))))
         self.search_ = result

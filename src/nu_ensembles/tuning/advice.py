@@ -19,14 +19,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
-from nu_ensembles.tuning.two_sample import Shift
+from nu_ensembles.deployment.shift import FAR_APART, Shift
 
 Level = Literal["likely", "some", "unclear", "unlikely", "fix first"]
 
-# Sets that a classifier tells apart this well are not samples of one distribution in any useful sense; below it, a
-# significant difference is worth a note.
-FAR_APART = 0.75
-SIGNIFICANT = 0.01
 # A share of labelled rows that may stand among the unlabelled ones, where they get random labels.
 MANY_DUPLICATES = 0.1
 # Overconfidence below this costs next to nothing: NLL grows with its square.
@@ -101,7 +97,7 @@ def _obstacle(evidence: Evidence) -> tuple[Level, str] | None:
     if evidence.n_unlabelled == 0:
         return "fix first", "Fix first: there are no unlabelled rows, without which this is a standard ensemble."
     shift = evidence.shift
-    if shift is not None and shift.p_value < SIGNIFICANT and shift.auroc >= FAR_APART:
+    if shift is not None and shift.differs and shift.auroc >= FAR_APART:
         columns = f"; the columns that differ most: {', '.join(shift.features)}" if shift.features else ""
         return "fix first", (
             f"Fix first: the labelled and the unlabelled rows come from different distributions (told apart with AUROC "
@@ -158,7 +154,7 @@ def _notes(evidence: Evidence, level: Level) -> list[str]:
             f"{evidence.early_stopped.n_steps}: the length of training matters here."
         )
     shift = evidence.shift
-    if level != "fix first" and shift is not None and shift.p_value < SIGNIFICANT:
+    if level != "fix first" and shift is not None and shift.differs:
         columns = f", most by {', '.join(shift.features)}" if shift.features else ""
         notes.append(f"Labelled and unlabelled rows can be told apart a little (AUROC {shift.auroc:.2f}{columns}).")
     if evidence.shift is None and evidence.n_unlabelled:

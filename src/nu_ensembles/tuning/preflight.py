@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from nu_ensembles.datasets.splits import split
+from nu_ensembles.deployment.shift import NORMAL_95, two_sample_test
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.methods import Standard
 from nu_ensembles.metrics import evaluate
@@ -24,7 +25,6 @@ from nu_ensembles.training import make_job, steps_in
 from nu_ensembles.tuning.advice import Estimate, Evidence, OutOfFoldFit, advise
 from nu_ensembles.tuning.folds import stratified_folds
 from nu_ensembles.tuning.search import SearchSettings, search
-from nu_ensembles.tuning.two_sample import NORMAL_95, two_sample_test
 
 # More labelled rows and more steps than this are not looked at: the answer should come within two minutes.
 MOST_LABELLED = 2000

@@ -12,11 +12,22 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import ks_2samp, norm, rankdata
 
-# More rows than this a side hardly narrow the interval (±.01), and the test should take seconds.
-MOST_ROWS = 2000
+from nu_ensembles.problem import Problem
+
+# More rows than this a side hardly narrow the interval (±.02), and every fit does the test: it should take a second.
+MOST_ROWS = 500
+FEWEST_ROWS = 10
+TREES = 60
 # Rows wider than this are described by their principal components.
 MOST_FEATURES = 50
 NORMAL_95 = 1.96
+# The sets differ where the test says so at this level.
+LEVEL = 0.01
+# Sets that a classifier tells apart this well are no samples of one distribution in any useful sense.
+FAR_APART = 0.75
+# Above it there is hardly a row of the one set that could be of the other.
+DISJOINT = 0.995
+N_CLASSIFIERS = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,9 +35,11 @@ class Shift:
     """How well the two sets can be told apart.
 
     Attributes:
-      auroc: of the better of two classifiers, cross-validated; low, high: its 95 % interval.
+      auroc: the statistic, of the better of two classifiers, cross-validated; low, high: its 95 % interval.
       p_value: of the hypothesis that the sets cannot be told apart, corrected for having two classifiers.
       features: the columns that differ most, clearest first; empty where none does, or columns have no names.
+      power: how likely so many rows would have shown (at level .01) sets that a classifier tells apart with an AUROC
+        of .75.
     """
 
     auroc: float
@@ -34,30 +47,74 @@ class Shift:
     high: float
     p_value: float
     features: tuple[str, ...] = ()
+    power: float = 1.0
+
+    @property
+    def statistic(self) -> float:
+        """The AUROC."""
+        return self.auroc
+
+    @property
+    def p(self) -> float:
+        """The p-value."""
+        return self.p_value
+
+    @property
+    def differs(self) -> bool:
+        """Whether the test says that the sets are of different distributions."""
+        return self.p_value < LEVEL
+
+    @property
+    def is_disjoint(self) -> bool:
+        """Whether (nearly) every row can be told apart: then no row of the one set is like the other's."""
+        return self.differs and self.auroc >= DISJOINT
 
 
 def two_sample_test(
     x: np.ndarray, x_unlabeled: np.ndarray, feature_names: Sequence[str] | None = None, seed: int = 0
 ) -> Shift | None:
-    """Tests whether `x` `[N, …]` and `x_unlabeled` `[M, …]` can be told apart; None if either has less than 10 rows."""
+    """Tests whether `x` `[N, …]` and `x_unlabeled` `[M, …]` can be told apart; None if either has less than 10 rows.
+
+    Its size and power as measured stand in results/two-sample-test.json.
+    """
     rng = np.random.default_rng(seed)
     parts = [_subsample(rows, rng) for rows in (x, x_unlabeled)]
-    if min(len(part) for part in parts) < 10:
+    if min(len(part) for part in parts) < FEWEST_ROWS:
         return None
     rows = np.concatenate(parts)
     inside = np.repeat([True, False], [len(part) for part in parts])
     features = tuple(_differing_features(parts[0], parts[1], feature_names)) if feature_names is not None else ()
     rows = rows[:, rows.std(axis=0) > 0]
+    n, m = int(inside.sum()), int((~inside).sum())
+    power = power_of(n, m)
     if rows.shape[1] == 0:
-        return Shift(0.5, 0.5, 0.5, 1.0)
+        return Shift(0.5, 0.5, 0.5, 1.0, power=power)
     # A mean that moved a little in every direction shows in a linear score, a changed spread only in a forest's.
     found = [_auroc(scores, inside) for scores in _held_out_scores(rows, inside, seed)]
     auroc, error = max(found)
-    n, m = int(inside.sum()), int((~inside).sum())
-    null_error = ((n + m + 1) / (12 * n * m)) ** 0.5
-    p_value = min(1.0, len(found) * float(norm.sf((auroc - 0.5) / null_error)))
+    p_value = min(1.0, len(found) * float(norm.sf((auroc - 0.5) / _null_error(n, m))))
     low, high = np.clip([auroc - NORMAL_95 * error, auroc + NORMAL_95 * error], 0.0, 1.0)
-    return Shift(auroc, float(low), float(high), p_value, features)
+    return Shift(auroc, float(low), float(high), p_value, features, power)
+
+
+def two_sample_of(problem: Problem) -> Shift | None:
+    """The test on the scaled rows of a problem; None where there are too few to test, or none unlabelled."""
+    if problem.x_unlabeled is None:
+        return None
+    return two_sample_test(problem.x, problem.x_unlabeled, problem.feature_names)
+
+
+def power_of(n: int, m: int, auroc: float = FAR_APART) -> float:
+    """How likely `n` and `m` rows show scores of this AUROC; its variance by Hanley and McNeil (1982)."""
+    beats_two, both_beat = auroc / (2 - auroc), 2 * auroc**2 / (1 + auroc)
+    variance = auroc * (1 - auroc) + (n - 1) * (beats_two - auroc**2) + (m - 1) * (both_beat - auroc**2)
+    least = 0.5 + norm.isf(LEVEL / N_CLASSIFIERS) * _null_error(n, m)
+    return float(norm.cdf((auroc - least) / (variance / (n * m)) ** 0.5))
+
+
+def _null_error(n: int, m: int) -> float:
+    """The standard error of an AUROC of rows that cannot be told apart."""
+    return ((n + m + 1) / (12 * n * m)) ** 0.5
 
 
 def _subsample(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -81,7 +138,7 @@ def _held_out_scores(rows: np.ndarray, inside: np.ndarray, seed: int) -> list[np
     classifiers = (
         LogisticRegression(class_weight="balanced", C=0.1, max_iter=300),
         RandomForestClassifier(
-            n_estimators=100, min_samples_leaf=5, max_samples=0.5, class_weight="balanced", random_state=seed
+            n_estimators=TREES, min_samples_leaf=5, max_samples=0.5, class_weight="balanced", random_state=seed
         ),
     )
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
