@@ -47,7 +47,7 @@ METRICS: dict[str, tuple[str, str]] = {
     "accuracy_gain": ("higher", "what averaging the members adds to their accuracy"),
     "nll_gain": ("higher", "what averaging the members takes off their NLL"),
 }
-# Told by the members alone; a calibrator, which comes after them, does not enter.
+# Told by the members alone; a calibrator or a companion, which come after them, do not enter.
 OF_MEMBERS = (
     *("epistemic", "mutual_information", "mutual_information_corrected", "variance", "disagreement"),
     *("member_accuracy", "member_nll", "accuracy_gain", "nll_gain"),
@@ -99,11 +99,11 @@ def evaluate(
 
 
 def score(ensemble: Ensemble, x: Any, codes: np.ndarray, level: float | None) -> dict[str, float]:
-    """All metrics of what the ensemble predicts, its calibrator included."""
+    """All metrics of what the ensemble predicts, its calibrator and its companion included."""
     from nu_ensembles import metrics
 
     scores = metrics.evaluate(ensemble.predict_members(x), codes, intervals=level)
-    if ensemble.temperature != 1 or ensemble.calibrator is not None:
+    if not ensemble.is_mean_of_members:
         scaled = metrics.evaluate(ensemble.predict_proba(x), codes, intervals=level)
         of_mean = [name for name in METRICS if name not in OF_MEMBERS]
         scores |= {name + end: scaled[name + end] for name in of_mean for end in _endings(level is not None)}
