@@ -172,7 +172,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         key = random_key(seed)
         method, how = self._method_and_search()
-        calibrators = tuning.check_calibration(self.calibration, self.temperature)
+        max_iter = check_whole(self.max_iter, "max_iter")
         settings = Settings(
             batch_size=self.batch_size,
             unlabeled_batch_size=self.unlabeled_batch_size,
@@ -182,7 +182,6 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             plan=self.plan,
             deterministic=self.deterministic,
         )
-        max_iter = check_whole(self.max_iter, "max_iter")
         job = make_job(
             problem,
             self.model,
@@ -194,6 +193,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             model_options=self.model_options,
             validation=held_out,
         )
+        calibrators = tuning.check_calibration(self.calibration, self.temperature)
         folds = []
         if how is not None and validation is None:
             folds = folds_of(self.cv, problem.y, seed, problem.row_numbers, _num_samples(X))
