@@ -196,7 +196,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         calibrators = tuning.check_calibration(self.calibration, self.temperature)
         folds = []
         if how is not None and validation is None:
-            folds = folds_of(self.cv, problem.y, seed, problem.row_numbers, _num_samples(X))
+            folds = folds_of(self.cv, problem.y, seed, problem.row_numbers, _num_samples(X), problem.classes)
         # Only now, when the data and the options are known to be good, is anything written.
         run = self._run_folder(seed) if self.run_folder is not None or self.resume else None
         result = None
