@@ -229,8 +229,10 @@ def test_a_group_of_lanes_shrinks_when_half_of_it_is_gone_and_goes_on_as_before(
 
 
 def recorded(folder: Path | None, job: TrainingJob, folds: list[Fold], how: SearchSettings = HOW) -> SearchResult:
-    run = None if folder is None else RunFolder(folder, {}, resume=True, checkpoint_seconds=30)
-    return search_function(job, folds, how, run=run)
+    if folder is None:
+        return search_function(job, folds, how)
+    with RunFolder(folder, {}, resume=True, checkpoint_seconds=30) as run:
+        return search_function(job, folds, how, run=run)
 
 
 @pytest.fixture
