@@ -75,9 +75,8 @@ def fit(
     classifier = build_classifier(method, network, training, run, verbose=0 if quiet else 1)
     classifier.set_params(column_types=files.description.column_types)
     classifier.fit(files.X, files.y, files.U, validation=files.validation)
-    ensemble = classifier.ensemble_
-    described = {**ensemble.training, "data": dataclasses.asdict(files.description)}
-    dataclasses.replace(ensemble, training=described).save(out)
+    classifier.ensemble_.training["data"] = dataclasses.asdict(files.description)
+    classifier.save(out)
     result = _summary(classifier, out)
     show(result, _in_words(result), json)
 
