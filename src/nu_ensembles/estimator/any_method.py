@@ -21,6 +21,7 @@ from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.errors import InputError
+from nu_ensembles.estimator import kept
 from nu_ensembles.estimator.arguments import problem_of, rows_beside
 from nu_ensembles.estimator.fitted import FittedEnsemble
 from nu_ensembles.methods import AnyMethod
@@ -222,7 +223,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
                 members, calibrator=self.calibrator_, verdict=self.verdict_, **self._further_notes
             )
             if run is not None:
-                run.finish(self.ensemble_, self._also_in)
+                run.finish(kept.with_notes(self), self._also_in)
         return self
 
     def __sklearn_tags__(self) -> Any:
