@@ -622,6 +622,11 @@ def test_the_length_and_temperature_of_a_procedure_come_from_the_whole_of_it_fol
         f"{swag.temperature_:.2f}. Calibrated by temperature (calibration='temperature'): no clear gain out of fold."
     )
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+    # A finished run folder holds its model, also from Python.
+    loaded = nu.Ensemble.load(tmp_path / "run" / "model")
+    assert loaded.training["verdict"] == swag.verdict_
+    assert (loaded.predict_proba(x) == swag.predict_proba(x)).all()
+    assert not (tmp_path / "run" / "unfinished").exists()
 
 
 @pytest.mark.usefixtures("fewer_lengths")
@@ -646,7 +651,7 @@ def test_a_killed_search_of_a_procedure_goes_on_where_it_was(
     kept = {path.name for path in (run_folder / "checkpoints").iterdir()}
     assert {"1-steps-without-fold-0.json", "20-steps-without-fold-0.safetensors"} <= kept
     trained_stages.clear()
-    with pytest.raises(InputError, match="belongs to other data or settings; use the same ones to resume the run"):
+    with pytest.raises(InputError, match="belongs to other data or settings; use the same ones to resume it"):
         standard(**options, run_folder=run_folder, resume=True).fit(x + 1, y)
     resumed = standard(**options, run_folder=run_folder, resume=True).fit(x, y)
     assert trained_stages == [(20, 1), (20, 20), (40, unbroken.n_steps_)]

@@ -11,7 +11,6 @@ import jax
 import numpy as np
 
 from nu_ensembles.engine.assembly import Assembly, MemberSet, assemble
-from nu_ensembles.engine.batches import padded_size
 from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.methods import Method
 from nu_ensembles.training import TrainingJob
@@ -54,14 +53,6 @@ class Trial:
         ]
         return assemble(self.job.network, self.job.settings, self.held_out.rows, self.n_classes, sets)
 
-    def predicted_rows(self) -> np.ndarray:
-        """int32 `[lanes of a candidate, V]`: the held-out rows, padded with zeros to a power of two."""
-        held_out = [fold.held_out for fold in self.held_out.folds]
-        table = np.zeros((len(held_out), padded_size(max(map(len, held_out)))), np.int32)
-        for number, rows in enumerate(held_out):
-            table[number, : len(rows)] = rows
-        return np.repeat(table, self.n_members, axis=0)
-
 
 class Heat:
     """Candidates that train side by side, from stop to stop.
@@ -80,8 +71,9 @@ class Heat:
         self.candidates = list(methods)
         self.remaining = list(methods)
         self.stop = -1
-        self.pool = LanePool(trial.assembled(list(methods.values())), trial.lanes_a_set, trial.job.settings.plan)
-        self.predicted = np.tile(trial.predicted_rows(), (len(methods), 1))
+        assembly = trial.assembled(list(methods.values()))
+        held_out = [fold.held_out for fold in trial.held_out.folds for _ in range(trial.n_members)]
+        self.pool = LanePool(assembly, trial.lanes_a_set, trial.job.settings.plan, predicted=held_out)
 
     @property
     def is_over(self) -> bool:
@@ -93,7 +85,7 @@ class Heat:
         self.stop += 1
         self.pool.advance(int(self.trial.stops[self.stop]), self.show)
         for candidate in self.remaining:
-            members = self.pool.probabilities(self._lanes_of([candidate]), self.predicted)
+            members = self.pool.probabilities(self._lanes_of([candidate]))
             by_fold = members.reshape(len(self.trial.held_out.folds), self.trial.n_members, *members.shape[1:])
             self.found.add(candidate, self.stop, by_fold.mean(axis=1))
 
