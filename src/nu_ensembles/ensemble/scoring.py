@@ -1,4 +1,4 @@
-"""All metrics of what an ensemble predicts: its members' where they differ, else those of its mean, pooled and calibrated."""
+"""All metrics of what an ensemble predicts: its members' where they differ, else those of the mean as it is handed out."""
 
 from __future__ import annotations
 
