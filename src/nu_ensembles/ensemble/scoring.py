@@ -1,4 +1,4 @@
-"""All metrics of what an ensemble predicts: its members' where they differ, else those of the mean as it is handed out."""
+"""All metrics of what an ensemble predicts: of its members where they differ, else of what it hands out."""
 
 from __future__ import annotations
 
