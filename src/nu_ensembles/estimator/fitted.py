@@ -35,7 +35,7 @@ class FittedEnsemble(ClassifierMixin):
     feature_names_in_: np.ndarray
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities `[n, C]`: the mean over members, calibrated where `calibration` asks for it.
+        """Class probabilities `[n, C]`: the mean over members, pooled and calibrated where the arguments ask for it.
 
         Args:
           X: `[n, …]`, rows with the columns of those given to `fit`; so in all that follows.
@@ -44,7 +44,7 @@ class FittedEnsemble(ClassifierMixin):
         return self.ensemble_.predict_proba(rows)
 
     def predict_members(self, X: Any) -> np.ndarray:
-        """Each member's class probabilities `[K, n, C]`, not calibrated.
+        """Each member's class probabilities `[K, n, C]`, neither pooled with a companion nor calibrated.
 
         Args:
           X: `[n, …]`.
@@ -90,6 +90,27 @@ class FittedEnsemble(ClassifierMixin):
             raise InputError("y holds no label at all; label some rows.")
         _, codes = check_labels(y, self.classes_, len(y))
         return score(self.ensemble_, self._rows(X), codes, intervals)
+
+    def report(self, X: Any, y: Any = None, *, path: str | Path = "report.html", name: str = "These rows") -> Path:
+        """Writes a page on these rows: how right, how sure, which rows to look at, how it was trained.
+
+        Without labels it shows confidence, disagreement, and rows unlike the training rows.
+
+        Args:
+          X: `[n, …]`, best rows that the classifier has not seen.
+          y: `[n]`, the true labels; NaN, None and blanks stand for none.
+          path: of the page, one HTML file that needs nothing else; an older one is replaced.
+          name: what to call the rows.
+
+        Returns:
+          the path.
+        """
+        from nu_ensembles.estimator.reporting import given_of
+        from nu_ensembles.report.own import own_page
+        from nu_ensembles.report.page import write_page
+
+        write_page(path, own_page(given_of(self, self._rows(X), y, name)))
+        return Path(path)
 
     def save(self, folder: str | Path) -> None:
         """Writes the classifier into a new folder, from which `load` restores it and `nu.Ensemble.load` the ensemble.
