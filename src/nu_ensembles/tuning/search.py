@@ -22,7 +22,7 @@ from nu_ensembles.progress import step_bar
 from nu_ensembles.training import RunFolder, TrainingJob
 from nu_ensembles.tuning.choice import SearchResult, choose
 from nu_ensembles.tuning.fold_by_fold import along_a_training, at_every_length
-from nu_ensembles.tuning.folds import Fold, held_out_of
+from nu_ensembles.tuning.folds import Fold, held_out_of, more_rows
 from nu_ensembles.tuning.record import kept_search
 from nu_ensembles.tuning.stages import staged
 from nu_ensembles.tuning.trial import Trial
@@ -134,4 +134,4 @@ def _side_by_side(
         else:
             method_of = partial(with_beta, job.method)
             found = staged(trial, how.betas, how.probes, how.extend, method_of, show)
-    return choose(found, how.tolerance)
+    return choose(found, how.tolerance, more_rows(job, folds))
