@@ -36,7 +36,7 @@ class FittedEnsemble(ClassifierMixin):
     feature_names_in_: np.ndarray
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities `[n, C]`: the mean over members, calibrated where `calibration` asks for it.
+        """Class probabilities `[n, C]`: the mean over members, pooled and calibrated where the arguments ask for it.
 
         Args:
           X: `[n, …]`, rows with the columns of those given to `fit`; so in all that follows.
@@ -45,7 +45,7 @@ class FittedEnsemble(ClassifierMixin):
         return self.ensemble_.predict_proba(rows)
 
     def predict_members(self, X: Any) -> np.ndarray:
-        """Each member's class probabilities `[K, n, C]`, not calibrated.
+        """Each member's class probabilities `[K, n, C]`, neither pooled with a companion nor calibrated.
 
         Args:
           X: `[n, …]`.
