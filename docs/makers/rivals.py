@@ -31,8 +31,8 @@ def calibrators() -> str:
     head = ["NLL, mean change (share of splits that it harms)", *by_base]
     device, n_splits = found["environment"]["device"], len(found["splits"])
     note = (
-        f"{n_splits} splits, each a table with so many labels. In brackets: the share of splits on which the test NLL is "
-        f"more than 1 % higher than without a calibrator. By `{found['command']}` on {device}."
+        f"{n_splits} splits, each a table with so many labels. In brackets: the share of splits on which the test NLL "
+        f"is more than 1 % higher than without a calibrator. By `{found['command']}` on {device}."
     )
     return "\n".join([*with_numbers_to_the_right(head, rows), "", note, ""])
 

@@ -114,9 +114,9 @@ class MethodOptions:
     betas: Numbers = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
     labels: Literal["without_replacement", "with_replacement", "shared", "uniform"] = "without_replacement"
     tolerance: float = 1.0
-    early_stopping: bool = False
+    early_stopping: Annotated[bool, FLAG] = False
     calibration: CalibrationName | None = None
-    temperature: bool = False
+    temperature: Annotated[bool, FLAG] = False
     companion: Literal["forest"] | None = None
     cv: int = 5
     validation: Path | None = None
@@ -174,7 +174,7 @@ class TrainingOptions:
     class_weight: Literal["balanced"] | None = None
     seed: int = 0
     plan: str = "auto"
-    deterministic: bool = False
+    deterministic: Annotated[bool, FLAG] = False
 
 
 @Parameter(name="*", group=RUN)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -185,9 +185,10 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             held_out = problem.further_rows(rows_beside(x, "the validation x"), labels, "the validation x")
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         key = random_key(seed)
+        folder = self._run_folder(seed, problem.classes)
         method, how = self._method_and_search()
-        accompany = tuning.check_companion(self.companion, problem.row_shape)
         max_iter = check_whole(self.max_iter, "max_iter")
+        accompany = tuning.check_companion(self.companion, problem.row_shape)
         settings = Settings(
             batch_size=self.batch_size,
             unlabeled_batch_size=self.unlabeled_batch_size,
@@ -213,7 +214,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         if how is not None and validation is None:
             folds = folds_of(self.cv, problem.y, seed, problem.row_numbers, _num_samples(X), problem.classes)
         # Only now, when the data and the options are known to be good, is anything written.
-        with self._run_folder(seed, problem.classes) as run:
+        with folder as run:
             result = None
             if how is not None:
                 result = tuning.search(job, folds, how, run=run, verbose=self.verbose)
@@ -224,9 +225,9 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             self.n_iter_ = min(max_iter, max(1, round(job.n_steps * settings.batch_size / len(problem.x))))
             self.search_ = result
             self.verdict_, self.temperature_, self.cv_results_ = tuning.findings(result, job.method.name, job.n_steps)
-            self.companion_, pooled, of_companion = tuning.accompanied(result, job, accompany)
-            self.calibrator_, of_calibrator = tuning.calibrated(result, calibrators, pooled)
-            self.verdict_ += of_companion + of_calibrator
+            self.companion_, pooled, told = tuning.accompanied(result, job, accompany)
+            self.calibrator_, told_of_calibration = tuning.calibrated(result, calibrators, pooled)
+            self.verdict_ += told + told_of_calibration
             beside = {"calibrator": self.calibrator_, "companion": self.companion_}
             self.ensemble_ = job.ensemble(members, **beside, verdict=self.verdict_, **self._further_notes)
             if run is not None:
@@ -240,7 +241,9 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         return tags
 
     def _run_folder(self, seed: int, classes: np.ndarray) -> AbstractContextManager[RunFolder | None]:
-        """The folder of this fit; a resumed one must have been started with the same arguments."""
+        """The folder of this fit, not entered yet; a resumed one must have been started with the same arguments."""
+        if self.run_folder is None and not self.resume:
+            return nullcontext()
 
         def asked() -> dict[str, Any]:
             where = ("run_folder", "resume", "checkpoint_seconds", "verbose")
