@@ -81,7 +81,7 @@ def test_a_saved_ensemble_pools_as_the_classifier_does(accompanied, blobs, tmp_p
     np.testing.assert_array_equal(again.predict_proba(x), accompanied.predict_proba(x))
     np.testing.assert_array_equal(again.predict_members(x), accompanied.predict_members(x))
     assert not again.is_mean_of_members
-    whole = nu.NuEnsembleClassifier.load(tmp_path / "model")
+    whole: Any = nu.NuEnsembleClassifier.load(tmp_path / "model")
     assert (whole.companion, whole.companion_.weight) == ("forest", accompanied.companion_.weight)
     np.testing.assert_array_equal(whole.predict_proba(x), accompanied.predict_proba(x))
     assert whole.evaluate(x, y)["nll"] == nu.metrics.evaluate(accompanied.predict_proba(x), y)["nll"]
