@@ -24,7 +24,8 @@ from nu_ensembles.training import RunFolder, TrainingJob
 from nu_ensembles.tuning.choice import SearchResult, choose
 from nu_ensembles.tuning.fold_by_fold import along_a_training, at_every_length
 from nu_ensembles.tuning.folds import Fold, HeldOut, held_out_of
-from nu_ensembles.tuning.record import kept_search
+from nu_ensembles.tuning.record import kept_search, search_fingerprint
+from nu_ensembles.tuning.rounds import SearchRounds
 from nu_ensembles.tuning.scores import OutOfFold
 
 # Where the grid goes on when its best value sits on the edge.
@@ -104,13 +105,16 @@ def search(
     how = (how or SearchSettings()).for_job(job)
     stops = how.stops(job.n_steps)
     if job.method.is_independent:
-        return kept_search(run, job, folds, how, lambda: _side_by_side(job, folds, how, stops, verbose))
+        rounds = SearchRounds(run, lambda: search_fingerprint(job, folds, how))
+        result = kept_search(run, job, folds, how, lambda: _side_by_side(job, folds, how, stops, verbose, rounds))
+        rounds.clear()
+        return result
     job = job.replace(members=tuple(range(how.n_members or len(job.members))))
     if not job.method.is_one_training:
         return choose(at_every_length(job, folds, how, stops, run, verbose), how.tolerance)
 
     def one_after_another() -> SearchResult:
-        return choose(along_a_training(job, folds, stops, verbose), how.tolerance)
+        return choose(along_a_training(job, folds, how, stops, run, verbose), how.tolerance)
 
     return kept_search(run, job, folds, how, one_after_another)
 
@@ -121,10 +125,15 @@ def with_beta(method: AnyMethod, beta: float) -> Method:
 
 
 def _side_by_side(
-    job: TrainingJob, folds: Sequence[Fold], how: SearchSettings, stops: np.ndarray, verbose: int
+    job: TrainingJob,
+    folds: Sequence[Fold],
+    how: SearchSettings,
+    stops: np.ndarray,
+    verbose: int,
+    rounds: SearchRounds,
 ) -> SearchResult:
     assert how.n_members is not None
-    trial = Trial(job, held_out_of(job, folds), stops, how.n_members)
+    trial = Trial(job, held_out_of(job, folds), stops, how.n_members, rounds)
     if how.betas is None:
         return choose(trial.run({float(getattr(job.method, "beta", 0.0)): job.method.base}, verbose), how.tolerance)
     candidates = {beta: with_beta(job.method, beta) for beta in sorted(set(how.betas))}
@@ -149,11 +158,20 @@ def _beyond_the_edge(best: float, betas: list[float]) -> float | None:
 class Trial:
     """The folds of a search, for any candidates.
 
-    A fold's member k is the same network whatever the candidate: common random numbers.
+    A fold's member k is the same network whatever the candidate: common random numbers. Each call of `run` is a round,
+    within which a killed one goes on.
     """
 
-    def __init__(self, job: TrainingJob, held_out: HeldOut, stops: np.ndarray, n_members: int) -> None:
+    def __init__(
+        self,
+        job: TrainingJob,
+        held_out: HeldOut,
+        stops: np.ndarray,
+        n_members: int,
+        rounds: SearchRounds | None = None,
+    ) -> None:
         self.job, self.held_out, self.stops, self.n_members = job, held_out, stops, n_members
+        self.rounds = rounds or SearchRounds()
         self.lanes_a_set = len(held_out.folds) * n_members
         self.n_classes = len(job.problem.classes)
 
@@ -176,15 +194,19 @@ class Trial:
         """
         predicted = np.tile(self._predicted_rows(), (len(candidates), 1))
         found = OutOfFold.empty(np.array(list(candidates)), self.stops, self.held_out, self.n_classes)
-        remaining = list(range(len(candidates)))
-        lanes = self._lanes_of(remaining)
         pool = LanePool(self.assembled(list(candidates.values())), self.lanes_a_set, self.job.settings.plan)
         stops = self.stops if rivals is None else self.stops[: rivals.n_measured(0)]
+        kept = self.rounds.next(candidates.items())
+        first, remaining = kept.resumed(pool, found, range(len(candidates)))
+        if not remaining:
+            return found  # an earlier life of the search has finished this round
         total = int(stops[-1]) * self.lanes_a_set * len(candidates)
-        with step_bar(f"choosing beta and steps ({len(candidates)} candidates)", total, 0, verbose) as show:
-            for stop, step in enumerate(stops):
-                pool.keep(lanes)
-                pool.advance(int(step), show)
+        done = sum(len(lanes) * run.step for lanes, run in pool.groups)
+        bar = step_bar(f"choosing beta and steps ({len(candidates)} candidates)", total, done, verbose)
+        with kept.watched(), bar as show:
+            for stop in range(first, len(stops)):
+                pool.keep(self._lanes_of(remaining))
+                pool.advance(int(stops[stop]), kept.keeping(pool, found, stop, remaining, show))
                 for candidate in remaining:
                     members = pool.probabilities(self._lanes_of([candidate]), predicted)
                     by_fold = members.reshape(len(self.held_out.folds), self.n_members, -1, self.n_classes)
@@ -192,7 +214,7 @@ class Trial:
                 remaining = found.worth_going_on(remaining, stop, rivals)
                 if not remaining:
                     break
-                lanes = self._lanes_of(remaining)
+            kept.finish(found)
         return found
 
     def _lanes_of(self, candidates: Sequence[int]) -> np.ndarray:
