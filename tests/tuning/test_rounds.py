@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import signal
 from collections.abc import Callable
@@ -26,8 +27,8 @@ from nu_ensembles.tuning.folds import Fold, stratified_folds
 from nu_ensembles.tuning.scores import OutOfFold
 from nu_ensembles.tuning.search import SearchSettings
 
-# The best of the two sits on the edge, so further rounds follow.
-HOW = SearchSettings(betas=(0.0, 0.01), n_members=2, n_stops=3)
+# The reference trains first, then the others; where the best of these sits on the edge, further rounds follow.
+HOW = SearchSettings(betas=(0.0, 0.01, 0.03), n_members=2, n_stops=3, probes=())
 
 
 class PowerCutError(Exception):
@@ -49,13 +50,14 @@ def folds(job: TrainingJob) -> list[Fold]:
 @pytest.fixture
 def best_is_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two more rounds than the first."""
-    monkeypatch.setattr(OutOfFold, "best_beta", property(lambda self: min(0.1, float(self.betas.max()))))
+    monkeypatch.setattr(OutOfFold, "best_beta", property(lambda self: min(0.1, max(self.tried_betas))))
 
 
 @pytest.fixture
 def one_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second candidate of the first round goes after the first stop."""
-    monkeypatch.setattr(OutOfFold, "is_beaten", lambda self, candidate, stop, rivals: rivals is None and candidate == 1)
+    """The smaller of the two others goes after the first stop."""
+    monkeypatch.setattr(OutOfFold, "is_beaten", lambda self, candidate, stop: self.betas[candidate] == 0.01)
+    monkeypatch.setattr(OutOfFold, "is_past_its_best", lambda self, candidate, stop: stop == 1)
 
 
 Search = Callable[..., SearchResult]
@@ -97,19 +99,18 @@ def test_a_search_that_breaks_again_and_again_ends_with_the_same_bits(
     searched: Search, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unbroken = searched()
-    assert unbroken.betas.tolist() == [0.0, 0.01, 0.1, 0.3]
+    assert unbroken.betas.tolist() == [0.0, 0.01, 0.03, 0.1, 0.3]
     assert np.isnan(unbroken.nll).tolist()[1] == [False, True, True]
     names: list[str] = []
-    for _ in range(40):
+    found = None
+    while found is None:
         with monkeypatch.context() as patch:
             written = cut_after(patch, 4)
-            try:
+            with contextlib.suppress(PowerCutError):
                 found = searched(tmp_path / "run")
-            except PowerCutError:
-                names += written
-                continue
-        break
-    assert set(names) == {"search-0", "search-1", "search-2"}
+        names += written
+        assert len(names) < 100
+    assert set(names) == {"search-0", "search-1", "search-2", "search-3"}
     assert_same_bits(found, unbroken)
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
 
@@ -186,19 +187,18 @@ def sealed_again(folder: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"stop": 4},
-        {"stop": -1},
-        {"stop": None},
-        {"remaining": [2]},
-        {"remaining": [1, 0]},
+        {"n_measured": 4},
+        {"n_measured": -1},
+        {"n_measured": None},
         {"steps": [1, 1, 1]},
+        {"steps": [25]},
         {"steps": 3},
         {"arrays": "../other.safetensors"},
         {"fingerprint": None},
-        {"losses": np.zeros((1, 3, 40))},
+        {"losses": np.zeros((2, 3, 40))},
         {"lanes/0": np.array([0, 99])},
         {"lanes/0": np.array([[0]])},
-        {"probabilities": np.zeros((2, 40, 3), np.float32)},
+        {"probabilities": np.zeros((1, 40, 3), np.float32)},
     ],
     ids=str,
 )
@@ -232,7 +232,7 @@ def test_a_record_that_chose_what_was_not_measured_is_refused(searched: Search, 
     searched(tmp_path / "run", how=how)
     path = tmp_path / "run" / "search.json"
     entry = storage.read_sealed_json(path, "The record")
-    for change in ({"chosen": [2, 0]}, {"best": [0, 3]}, {"chosen": [0]}, {"tolerance": None}, {"sha256": 3}):
+    for change in ({"chosen": [3, 0]}, {"best": [0, 3]}, {"chosen": [0]}, {"tolerance": None}, {"sha256": 3}):
         storage.write_sealed_json(path, entry | change)
         with pytest.raises(DamagedFileError, match="The record of a search"):
             searched(tmp_path / "run", how=how)

@@ -1,8 +1,9 @@
 """A search in a run folder: its rounds, each kept on the way, so that a killed one goes on within the round it was in.
 
-A round is a set of candidates that train side by side in one pool of lanes. What is kept of it is where the pool is and
-what was found out of fold so far; of a finished round the latter alone. Rounds are told apart by their order, which the
-data and the settings decide, so a search may have any number of them.
+A round is a set of candidates that train side by side in one pool of lanes. What is kept of it is what was measured of
+them, and where the pool is. A search is a function of what it measures. So one that goes on is simply done again: a
+round tells what an earlier life of the search has measured, stop by stop, and trains on from there. Rounds are told
+apart by their order; there may be any number of them, and they may take turns.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from nu_ensembles.contents import array_of, listing, stored, unfit, whole
 from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.pool import GroupState, LanePool
 from nu_ensembles.lifecycle.interrupts import Interruption, held_interrupts
-from nu_ensembles.lifecycle.state import KeptState, StateIndex
+from nu_ensembles.lifecycle.state import KeptState, Pace, StateIndex
 from nu_ensembles.training import RunFolder
 from nu_ensembles.tuning.scores import OutOfFold
 
@@ -29,10 +30,9 @@ Report = Callable[[int, float], None]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RoundIndex(StateIndex):
-    """What the index of a round holds: the stop that it was on its way to, who was, and the steps of the groups."""
+    """What the index of a round holds: at how many stops it was measured, and the steps of its groups."""
 
-    stop: int = stored(whole())
-    remaining: tuple[int, ...] = stored(listing(whole()))
+    n_measured: int = stored(whole())
     steps: tuple[int, ...] = stored(listing(whole()))
 
 
@@ -46,17 +46,43 @@ class SearchRounds:
 
     def __init__(self, run: RunFolder | None = None, fingerprint: Callable[[], str] = str) -> None:
         self._run, self._fingerprint = run, "" if run is None else fingerprint()
+        self._pace = Pace(0.0 if run is None else run.checkpoint_seconds)
         self._rounds: list[SearchRound] = []
+        self._asked = Interruption()
 
-    def next(self, candidates: Iterable[object]) -> SearchRound:
-        """The round that comes now; in another life of the search the same candidates at the same place."""
-        if self._run is None:
-            return SearchRound(None, "", False)
-        text = f"{self._fingerprint} {len(self._rounds)} {lasting_repr(list(candidates))}"
-        run, name = self._run, f"search-{len(self._rounds)}"
-        kept = KeptState(run.checkpoints.folder, name, every_seconds=run.checkpoint_seconds, resume=run.resume)
-        self._rounds.append(SearchRound(kept, hashlib.sha256(text.encode()).hexdigest(), run.resume))
+    def next(
+        self, candidates: Sequence[object], pool: LanePool, found: OutOfFold, numbers: Sequence[int]
+    ) -> SearchRound:
+        """The round that starts now; in another life of the search it is the same one.
+
+        Args:
+          candidates: what trains in it.
+          pool: of their lanes, at its start.
+          found: takes what is measured.
+          numbers: of the candidates in `found`.
+        """
+        kept, run, number = None, self._run, len(self._rounds)
+        text = f"{self._fingerprint} {number} {'' if run is None else lasting_repr(candidates)}"
+        if run is not None:
+            kept = KeptState(run.checkpoints.folder, f"search-{number}", pace=self._pace, resume=run.resume)
+        self._rounds.append(
+            SearchRound(self, kept, hashlib.sha256(text.encode()).hexdigest(), pool, found, list(numbers))
+        )
         return self._rounds[-1]
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Within it a signal waits until everything is kept."""
+        with held_interrupts(self._run is not None) as self._asked:
+            yield
+
+    def keep_if_due(self) -> None:
+        """Called between two compiled calls: writes what has changed, of all rounds, when that is due."""
+        if self._asked.is_set() or self._pace.due():
+            for each in self._rounds:
+                each.write()
+        if self._asked.is_set():
+            self._asked.obey(STOPPED)
 
     def clear(self) -> None:
         """Removes what was kept, when the outcome of the search is on disk."""
@@ -65,80 +91,108 @@ class SearchRounds:
 
 
 class SearchRound:
-    """One round; without a place to keep it everything here does nothing."""
+    """One round; without a place to keep it nothing is kept and nothing is told.
 
-    def __init__(self, kept: KeptState | None, fingerprint: str, resume: bool) -> None:
-        self._kept, self._fingerprint = kept, fingerprint
-        self._asked = Interruption()
+    Attributes:
+      is_ahead: whether an earlier life got further than this one yet, so that the pool is still to be put back.
+    """
 
-    def resumed(self, pool: LanePool, found: OutOfFold, candidates: Sequence[int]) -> tuple[int, list[int]]:
-        """From which stop on to go, and with which candidates; puts the pool and what was found back there.
+    def __init__(
+        self,
+        rounds: SearchRounds,
+        kept: KeptState | None,
+        fingerprint: str,
+        pool: LanePool,
+        found: OutOfFold,
+        numbers: list[int],
+    ) -> None:
+        self._rounds, self._kept, self._fingerprint = rounds, kept, fingerprint
+        self._pool, self._found, self._numbers = pool, found, numbers
+        self._n_measured, self._is_over, self._changed = 0, False, False
+        there = None if kept is None else kept.read(fingerprint, RoundIndex)
+        self.is_ahead = there is not None
+        if there is not None:
+            self._index, self._arrays = there
+            self._check()
 
-        Args:
-          pool: of all lanes, at their start.
-          found: empty.
-          candidates: numbers of all of them.
-        """
-        there = None if self._kept is None else self._kept.read(self._fingerprint, RoundIndex)
-        if there is None or self._kept is None:
-            return 0, list(candidates)
-        (index, arrays), where = there, f"The checkpoint {self._kept.index}"
-        in_order = list(index.remaining) == sorted(set(index.remaining) & set(candidates))
-        if not in_order or index.stop > len(found.steps):
-            raise unfit(where, f"one of {len(candidates)} candidates and {len(found.steps)} stops", index.stop)
+    def _check(self) -> None:
+        n_stops = len(self._found.steps)
+        if self._index.n_measured > n_stops:
+            raise unfit(self._where, f"one of {n_stops} stops", self._index.n_measured)
         for name in ("losses", "probabilities"):
-            array = arrays.get(name)
-            if array is None or array.shape != getattr(found, name).shape or array.dtype != np.float64:
-                raise unfit(where, f"one with {name} of this search", None)
-            getattr(found, name)[...] = array
-        pool.restore([_group(pool, arrays, number, step, where) for number, step in enumerate(index.steps)])
-        return index.stop, list(index.remaining)
+            array, shape = self._arrays.get(name), getattr(self._found, name)[self._numbers].shape
+            if array is None or array.shape != shape or array.dtype != np.float64:
+                raise unfit(self._where, f"one with {name} of this search", None)
 
-    @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
-        """Within it a signal waits until the round is kept."""
-        with held_interrupts(self._kept is not None) as self._asked:
-            yield
+    @property
+    def _where(self) -> str:
+        return "The checkpoint" if self._kept is None else f"The checkpoint {self._kept.index}"
 
-    def keeping(self, pool: LanePool, found: OutOfFold, stop: int, remaining: Sequence[int], report: Report) -> Report:
-        """What the pool is to call on its way to a stop: reports, and keeps the round when that is due."""
+    def tells(self, stop: int) -> bool:
+        """Whether an earlier life has measured the candidates at a stop, and puts that where it belongs."""
+        if not self.is_ahead or stop >= self._index.n_measured:
+            return False
+        self._found.losses[self._numbers, stop] = self._arrays["losses"][:, stop]
+        # At the best of all stops that will have been told.
+        self._found.probabilities[self._numbers] = self._arrays["probabilities"]
+        self._n_measured = stop + 1
+        return True
+
+    def put_back(self) -> bool:
+        """Puts the pool where an earlier life had it; whether there was one."""
+        if not self.is_ahead:
+            return False
+        self.is_ahead = False
+        groups = [self._group(number, step) for number, step in enumerate(self._index.steps)]
+        self._arrays = {}
+        if groups:
+            self._pool.restore(groups)
+        return bool(groups)
+
+    def keeping(self, report: Report) -> Report:
+        """What the pool is to call on its way to a stop."""
         if self._kept is None:
             return report
-        kept = self._kept
 
         def report_and_keep(n_steps: int, loss: float) -> None:
+            self._changed = True
             report(n_steps, loss)
-            if self._asked.is_set() or kept.due():
-                self._write(found, stop, remaining, pool.state())
-            if self._asked.is_set():
-                self._asked.obey(STOPPED)
+            self._rounds.keep_if_due()
 
         return report_and_keep
 
-    def finish(self, found: OutOfFold) -> None:
-        """Keeps what a finished round found."""
-        self._write(found, len(found.steps), [], [])
+    def measured(self, stop: int) -> None:
+        """Notes that what was found of the candidates holds a further stop."""
+        self._n_measured, self._changed = stop + 1, True
 
-    def clear(self) -> None:
-        if self._kept is not None:
-            self._kept.clear()
+    def ends(self, is_over: bool) -> None:
+        """Notes whether the pool will go no further."""
+        self._is_over = is_over
 
-    def _write(self, found: OutOfFold, stop: int, remaining: Sequence[int], groups: Sequence[GroupState]) -> None:
-        if self._kept is None:
+    def write(self) -> None:
+        """Keeps the round as it is, unless it is kept like that."""
+        if self._kept is None or not self._changed:
             return
-        arrays = {"losses": found.losses, "probabilities": found.probabilities}
+        groups = [] if self._is_over else self._pool.state()
+        arrays = {name: getattr(self._found, name)[self._numbers] for name in ("losses", "probabilities")}
         for number, group in enumerate(groups):
             arrays[f"lanes/{number}"] = group.lanes
             arrays |= {f"group/{number}/{name}": leaf for name, leaf in storage.flatten_like(group.state).items()}
-        about = {"stop": stop, "remaining": list(remaining), "steps": [group.step for group in groups]}
-        self._kept.write(self._fingerprint, arrays, **about)
+        self._kept.write(self._fingerprint, arrays, n_measured=self._n_measured, steps=[group.step for group in groups])
+        self._changed = False
 
+    def clear(self) -> None:
+        """Removes what was kept."""
+        if self._kept is not None:
+            self._kept.clear()
 
-def _group(pool: LanePool, arrays: dict[str, np.ndarray], number: int, step: int, where: str) -> GroupState:
-    name, most = f"lanes/{number}", pool.all_lanes.n_lanes
-    lanes = array_of(arrays, name, arrays.get(name, np.zeros(0)).shape, "i", where)
-    if lanes.ndim != 1 or not lanes.size or (np.diff(lanes) <= 0).any() or lanes[0] < 0 or lanes[-1] >= most:
-        raise unfit(f"{where}: {name!r}", f"numbers of {most} lanes", None)
-    prefix = f"group/{number}/"
-    own = {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
-    return GroupState(lanes, step, storage.unflatten_like(own, pool.shapes_of(lanes), where))
+    def _group(self, number: int, step: int) -> GroupState:
+        arrays, name, most = self._arrays, f"lanes/{number}", self._pool.all_lanes.n_lanes
+        lanes = array_of(arrays, name, arrays.get(name, np.zeros(0)).shape, "i", self._where)
+        if lanes.ndim != 1 or not lanes.size or (np.diff(lanes) <= 0).any() or lanes[0] < 0 or lanes[-1] >= most:
+            raise unfit(f"{self._where}: {name!r}", f"numbers of {most} lanes", None)
+        if step > self._found.steps[-1]:
+            raise unfit(f"{self._where}: 'steps'", f"at most {self._found.steps[-1]}", step)
+        prefix = f"group/{number}/"
+        own = {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
+        return GroupState(lanes, step, storage.unflatten_like(own, self._pool.shapes_of(lanes), self._where))
