@@ -206,8 +206,8 @@ def test_a_validation_set_takes_the_place_of_the_folds(blobs) -> None:
 
 
 def test_a_group_of_lanes_shrinks_when_half_of_it_is_gone_and_goes_on_as_before(trial: Trial) -> None:
-    pools = [LanePool(trial.assembled([Nu(0.1)]), 6, "vectorised") for _ in range(2)]
-    held_out = trial._predicted_rows()
+    held_out = [fold.held_out for fold in trial.held_out.folds for _ in range(2)]
+    pools = [LanePool(trial.assembled([Nu(0.1)]), 6, "vectorised", predicted=held_out) for _ in range(2)]
     done: list[int] = []
     for pool in pools:
         pool.advance(5, lambda n, loss: done.append(n))
@@ -219,7 +219,7 @@ def test_a_group_of_lanes_shrinks_when_half_of_it_is_gone_and_goes_on_as_before(
     for pool in pools:
         pool.advance(9, lambda n, loss: done.append(n))
     assert done[2:] == [4 * 2, 4 * 6]
-    kept, whole = (pool.probabilities(np.array([1, 4]), held_out) for pool in pools)
+    kept, whole = (pool.probabilities(np.array([1, 4])) for pool in pools)
     np.testing.assert_allclose(kept, whole, atol=1e-5)
     pools[0].keep(np.array([], int))
     assert pools[0].groups == []
@@ -229,8 +229,10 @@ def test_a_group_of_lanes_shrinks_when_half_of_it_is_gone_and_goes_on_as_before(
 
 
 def recorded(folder: Path | None, job: TrainingJob, folds: list[Fold], how: SearchSettings = HOW) -> SearchResult:
-    run = None if folder is None else RunFolder(folder, {}, resume=True, checkpoint_seconds=30)
-    return search_function(job, folds, how, run=run)
+    if folder is None:
+        return search_function(job, folds, how)
+    with RunFolder(folder, {}, resume=True, checkpoint_seconds=30) as run:
+        return search_function(job, folds, how, run=run)
 
 
 @pytest.fixture

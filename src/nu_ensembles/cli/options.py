@@ -181,10 +181,10 @@ class RunOptions:
     """What survives a kill.
 
     Attributes:
-      run_folder: Folder for checkpoints, the finished search and a log; the model goes to its sub-folder model unless
-        --out says otherwise.
+      run_folder: Folder for checkpoints, the finished search and a log; the model goes to its sub-folder model, and to
+        --out, too, if that is given.
       resume: Go on with a stopped or killed run in --run-folder; give the same data and options.
-      checkpoint_seconds: How often the final training is saved.
+      checkpoint_seconds: How often the search and the training are saved.
     """
 
     run_folder: Path | None = None

@@ -5,13 +5,30 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nu_ensembles.errors import InputError
+
 
 def show(result: Mapping[str, Any], text: str, as_json: bool) -> None:
-    """Prints the result as JSON, or else the text that says the same."""
-    print(json.dumps(strict(result), allow_nan=False) if as_json else text)
+    """Prints the result as JSON, or else the text that says the same.
+
+    Raises:
+      InputError: standard output takes nothing, and nowhere else does the result stand.
+    """
+    try:
+        print(json.dumps(strict(result), allow_nan=False) if as_json else text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # Without this, Python would try once more while closing the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        said = f"Standard output cannot be written ({error.strerror})"
+        if result.get("out") is None:
+            raise InputError(f"{said}: send it somewhere with room.") from None
+        print(f"nu-ensembles: {said}, but all is done: see {result['out']}", file=sys.stderr)
 
 
 def strict(value: Any) -> Any:

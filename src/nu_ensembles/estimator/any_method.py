@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -57,7 +60,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
       plan: how members run: "vectorised", "sequential", "sharded", or "auto" for the fastest here.
       deterministic: train to the same bits on a GPU, too, where it takes longer; a CPU does so anyway.
       random_state: seed.
-      run_folder: where the fit keeps the finished search and its checkpoints.
+      run_folder: where the fit keeps its checkpoints and, at its end, the model (in `model`).
       resume: go on from what `run_folder` holds of a killed fit with the same data, arguments and seed.
       checkpoint_seconds: how long at most between two checkpoints.
       verbose: 1 shows progress on a terminal.
@@ -75,6 +78,10 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         and `power`; None without unlabelled rows, or with less than ten on a side.
       calibrator_: what `predict_proba` applies to the mean of the members; None for nothing.
     """
+
+    # Of the command line: what it tells of the data, and where the model of a run folder goes besides.
+    _further_notes: Mapping[str, Any] = MappingProxyType({})
+    _also_in: Sequence[Path] = ()
 
     def __init__(
         self,
@@ -172,7 +179,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         key = random_key(seed)
         method, how = self._method_and_search()
-        calibrators = tuning.check_calibration(self.calibration, self.temperature)
+        max_iter = check_whole(self.max_iter, "max_iter")
         settings = Settings(
             batch_size=self.batch_size,
             unlabeled_batch_size=self.unlabeled_batch_size,
@@ -182,7 +189,6 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             plan=self.plan,
             deterministic=self.deterministic,
         )
-        max_iter = check_whole(self.max_iter, "max_iter")
         job = make_job(
             problem,
             self.model,
@@ -194,26 +200,29 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             model_options=self.model_options,
             validation=held_out,
         )
+        calibrators = tuning.check_calibration(self.calibration, self.temperature)
         folds = []
         if how is not None and validation is None:
-            folds = folds_of(self.cv, problem.y, seed, problem.row_numbers, _num_samples(X))
+            folds = folds_of(self.cv, problem.y, seed, problem.row_numbers, _num_samples(X), problem.classes)
         # Only now, when the data and the options are known to be good, is anything written.
-        run = self._run_folder(seed) if self.run_folder is not None or self.resume else None
-        result = None
-        if how is not None:
-            result = tuning.search(job, folds, how, run=run, verbose=self.verbose)
-            job = job.replace(method=result.method_of(job.method), n_steps=result.n_steps)
-        members = run_job(job, run=run, verbose=self.verbose)
-        if run is not None:
-            run.finish()
-        self.shift_ = two_sample_of(problem)
-        self.n_steps_, self.classes_ = job.n_steps, problem.classes
-        self.n_iter_ = min(max_iter, max(1, round(job.n_steps * settings.batch_size / len(problem.x))))
-        self.search_ = result
-        self.verdict_, self.temperature_, self.cv_results_ = tuning.findings(result, job.method.name, job.n_steps)
-        self.calibrator_, told = tuning.calibrated(result, calibrators)
-        self.verdict_ += told
-        self.ensemble_ = job.ensemble(members, calibrator=self.calibrator_, verdict=self.verdict_)
+        with self._run_folder(seed, problem.classes) as run:
+            result = None
+            if how is not None:
+                result = tuning.search(job, folds, how, run=run, verbose=self.verbose)
+                job = job.replace(method=result.method_of(job.method), n_steps=result.n_steps)
+            members = run_job(job, run=run, verbose=self.verbose)
+            self.shift_ = two_sample_of(problem)
+            self.n_steps_, self.classes_ = job.n_steps, problem.classes
+            self.n_iter_ = min(max_iter, max(1, round(job.n_steps * settings.batch_size / len(problem.x))))
+            self.search_ = result
+            self.verdict_, self.temperature_, self.cv_results_ = tuning.findings(result, job.method.name, job.n_steps)
+            self.calibrator_, told = tuning.calibrated(result, calibrators)
+            self.verdict_ += told
+            self.ensemble_ = job.ensemble(
+                members, calibrator=self.calibrator_, verdict=self.verdict_, **self._further_notes
+            )
+            if run is not None:
+                run.finish(self.ensemble_, self._also_in)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -222,9 +231,13 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
 
-    def _run_folder(self, seed: int) -> RunFolder | None:
+    def _run_folder(self, seed: int, classes: np.ndarray) -> AbstractContextManager[RunFolder | None]:
         """The folder of this fit; a resumed one must have been started with the same arguments."""
-        where = ("run_folder", "resume", "checkpoint_seconds", "verbose")
-        asked = {name: value for name, value in self.get_params(deep=False).items() if name not in where}
-        plain = {name: v if isinstance(v, str | int | float | None) else lasting_repr(v) for name, v in asked.items()}
-        return RunFolder.wanted(self.run_folder, {**plain, "seed": seed}, self.resume, self.checkpoint_seconds)
+
+        def asked() -> dict[str, Any]:
+            where = ("run_folder", "resume", "checkpoint_seconds", "verbose")
+            given = {name: value for name, value in self.get_params(deep=False).items() if name not in where}
+            plain = {n: v if isinstance(v, str | int | float | None) else lasting_repr(v) for n, v in given.items()}
+            return {**plain, "seed": seed}
+
+        return RunFolder.wanted(self.run_folder, asked, self.resume, self.checkpoint_seconds, classes)

@@ -52,7 +52,7 @@ class NuEnsembleClassifier(EnsembleClassifier):
       plan: how members run: "vectorised", "sequential", "sharded", or "auto" for the fastest here.
       deterministic: train to the same bits on a GPU, too, where it takes longer; a CPU does so anyway.
       random_state: seed.
-      run_folder: where the fit keeps the finished search and its checkpoints.
+      run_folder: where the fit keeps its checkpoints and, at its end, the model (in `model`).
       resume: go on from what `run_folder` holds of a killed fit with the same data, arguments and seed.
       checkpoint_seconds: how long at most between two checkpoints.
       verbose: 1 shows progress on a terminal.

@@ -16,7 +16,6 @@ import numpy as np
 
 from nu_ensembles.checks import check_positive, check_whole
 from nu_ensembles.engine.assembly import Assembly, MemberSet, assemble
-from nu_ensembles.engine.batches import padded_size
 from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.methods import AnyMethod, Method
 from nu_ensembles.progress import step_bar
@@ -174,11 +173,12 @@ class Trial:
         The smallest beta of the first round is what all others are compared with: it is measured wherever one of them
         is. A later round (`rivals` are the first one's) goes no further than it did.
         """
-        predicted = np.tile(self._predicted_rows(), (len(candidates), 1))
         found = OutOfFold.empty(np.array(list(candidates)), self.stops, self.held_out, self.n_classes)
         remaining = list(range(len(candidates)))
         lanes = self._lanes_of(remaining)
-        pool = LanePool(self.assembled(list(candidates.values())), self.lanes_a_set, self.job.settings.plan)
+        assembly = self.assembled(list(candidates.values()))
+        held_out = [fold.held_out for fold in self.held_out.folds for _ in range(self.n_members)]
+        pool = LanePool(assembly, self.lanes_a_set, self.job.settings.plan, predicted=held_out)
         stops = self.stops if rivals is None else self.stops[: rivals.n_measured(0)]
         total = int(stops[-1]) * self.lanes_a_set * len(candidates)
         with step_bar(f"choosing beta and steps ({len(candidates)} candidates)", total, 0, verbose) as show:
@@ -186,7 +186,7 @@ class Trial:
                 pool.keep(lanes)
                 pool.advance(int(step), show)
                 for candidate in remaining:
-                    members = pool.probabilities(self._lanes_of([candidate]), predicted)
+                    members = pool.probabilities(self._lanes_of([candidate]))
                     by_fold = members.reshape(len(self.held_out.folds), self.n_members, -1, self.n_classes)
                     found.add(candidate, stop, by_fold.mean(axis=1))
                 remaining = found.worth_going_on(remaining, stop, rivals)
@@ -197,11 +197,3 @@ class Trial:
 
     def _lanes_of(self, candidates: Sequence[int]) -> np.ndarray:
         return np.concatenate([each * self.lanes_a_set + np.arange(self.lanes_a_set) for each in candidates])
-
-    def _predicted_rows(self) -> np.ndarray:
-        """int32 `[lanes of a candidate, V]`: the held-out rows, padded with zeros to a power of two."""
-        held_out = [fold.held_out for fold in self.held_out.folds]
-        table = np.zeros((len(held_out), padded_size(max(map(len, held_out)))), np.int32)
-        for number, rows in enumerate(held_out):
-            table[number, : len(rows)] = rows
-        return np.repeat(table, self.n_members, axis=0)
