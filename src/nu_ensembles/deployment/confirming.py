@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 from scipy.stats import norm
 
-from nu_ensembles.deployment.expected import Expected, chance_of_being_right
+from nu_ensembles.deployment.expected import Expectation, chance_of_being_right
 from nu_ensembles.errors import InputError
 
 FEWEST = 5
@@ -40,7 +40,7 @@ class Confirmation:
     sentence: str
 
 
-def confirm(expected: Expected, probabilities: np.ndarray, labels: np.ndarray) -> Confirmation:
+def confirm(expected: Expectation, probabilities: np.ndarray, labels: np.ndarray) -> Confirmation:
     """Compares an expectation with labelled rows.
 
     Args:
@@ -65,7 +65,9 @@ def confirm(expected: Expected, probabilities: np.ndarray, labels: np.ndarray) -
     below = max(0.0, float(low.mean()) - error(low) - 0.5 / n)
     above = min(1.0, float(high.mean()) + error(high) + 0.5 / n)
     stood = bool(below <= accuracy <= above)
-    on_these = f"{accuracy:.2f} on {n} labelled rows, where {middle.mean():.2f} ({below:.2f} … {above:.2f}) was expected"
+    on_these = (
+        f"{accuracy:.2f} on {n} labelled rows, where {middle.mean():.2f} ({below:.2f} … {above:.2f}) was expected"
+    )
     if stood:
         said = f"The expectation stood: accuracy {on_these}."
     else:

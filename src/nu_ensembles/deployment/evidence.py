@@ -16,7 +16,7 @@ SMALLEST = 1e-30
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Evidence:
+class ShiftEvidence:
     """What every candidate did, the standard ensemble first.
 
     Attributes:

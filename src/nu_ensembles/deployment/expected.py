@@ -27,7 +27,7 @@ class ClassExpectation:
 
 
 @dataclasses.dataclass(frozen=True)
-class Expected:
+class Expectation:
     """What is expected of a classifier on the unlabelled rows.
 
     Attributes:
@@ -64,7 +64,7 @@ class Expected:
         return {**dataclasses.asdict(self), "temperatures": list(self.temperatures)}
 
     @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> Expected:
+    def from_dict(cls, entry: Mapping[str, Any]) -> Expectation:
         """What `to_dict` made.
 
         Args:
@@ -75,7 +75,7 @@ class Expected:
         return cls(**{**entry, "by_class": by_class, "temperatures": (cold, mean, hot)})
 
 
-def expect(estimate: AccuracyEstimate, probabilities: np.ndarray, classes: Sequence[Any]) -> Expected:
+def expect(estimate: AccuracyEstimate, probabilities: np.ndarray, classes: Sequence[Any]) -> Expectation:
     """What follows from an estimate of the accuracy.
 
     Args:
@@ -93,7 +93,7 @@ def expect(estimate: AccuracyEstimate, probabilities: np.ndarray, classes: Seque
         here = predicted == number
         if here.any():
             by_class[str(name)] = ClassExpectation(int(here.sum()), float(wrong[here].mean()))
-    return Expected(
+    return Expectation(
         accuracy=estimate.accuracy,
         low=estimate.low,
         high=estimate.high,

@@ -4,9 +4,9 @@ A candidate is taken, the larger of two before the smaller, if
   - its out-of-fold NLL is no higher than the standard ensemble's (the larger one's: lower by a percent), and
   - what it would cost if the standard ensemble were calibrated there (its price) is at most .02 + 3 times the share of
     predictions there that it turns over.
-So little evidence buys little softness. The numbers were set on development shifts; docs/deployment.md says what came of
-them on others, and what else was tried. Beta is in units of the labelled loss (`nu.methods.Nu`, weighting): a constant
-one takes over once the labels are fitted, and what is harmless at 100 steps then ruins the ensemble at 1,000.
+So little evidence buys little softness. The numbers were set on development shifts; docs/deployment.md says what came
+of them on others, and what else was tried. Beta is in units of the labelled loss (`nu.methods.Nu`, weighting): a
+constant one takes over once the labels are fitted, and what is harmless at 100 steps then ruins the ensemble at 1,000.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import dataclasses
 
 import numpy as np
 
-from nu_ensembles.deployment.evidence import Evidence
+from nu_ensembles.deployment.evidence import ShiftEvidence
 
 # Candidates beside 0, and the most by which their out-of-fold NLL may change.
 LADDER = {0.1: 0.0, 0.3: -0.01}
@@ -58,7 +58,7 @@ class Decision:
         return f"{share}, and the NLL out of fold is {source} than an early-stopped standard ensemble's"
 
 
-def decide(evidence: Evidence) -> Decision:
+def decide(evidence: ShiftEvidence) -> Decision:
     """The rule.
 
     Args:

@@ -14,9 +14,9 @@ from functools import cached_property
 import jax
 import numpy as np
 
-from nu_ensembles.deployment.evidence import Evidence
+from nu_ensembles.deployment.evidence import ShiftEvidence
 from nu_ensembles.deployment.rule import LADDER, Decision, decide
-from nu_ensembles.deployment.shift import Shift
+from nu_ensembles.deployment.shift import Shift, two_sample_test
 from nu_ensembles.engine.assembly import MemberSet, assemble
 from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.engine.predict import lane_predictions
@@ -50,9 +50,34 @@ class ResultUnderShift(SearchResult):
     shift: Shift
     decision: Decision
 
+    def verdict(self) -> str:
+        """What was chosen, on which evidence, and what that leaves open."""
+        decision = self.decision
+        unit = " times the labelled loss" if decision.beta else ""
+        sentence = (
+            f"The unlabelled rows differ from the labelled ones ({self.shift.in_words()}), so β was chosen without a "
+            f"label from there: β = {decision.beta:g}{unit}, {decision.n_steps} steps, because {decision.reason()}. "
+        )
+        if self.shift.is_disjoint:
+            return sentence + "Nearly every row can be told apart, so no method can promise anything there."
+        return sentence + "What that does to the NLL there only labelled rows from there can tell."
+
     def method_of(self, method: AnyMethod) -> AnyMethod:
         assert isinstance(method, Nu), "no other method is searched under shift"
         return _candidate(method, self.beta).effective()
+
+
+def says_nothing_of_the_deployment(job: TrainingJob, shift: Shift | None) -> bool:
+    """Whether unlabelled rows differ from the labelled ones, and from validation rows, if the job has any.
+
+    Validation rows from the deployment tell more than unlabelled ones: then the usual search goes by these.
+    """
+    if shift is None or not shift.differs or job.rows.x_unlabeled is None:
+        return False
+    if job.validation is None:
+        return True
+    from_there = two_sample_test(job.validation.x, job.rows.x_unlabeled)
+    return from_there is not None and from_there.differs
 
 
 def search_under_shift(
@@ -86,7 +111,7 @@ def search_under_shift(
     empty = trials.empty(losses.shape[1])
     found = dataclasses.replace(empty, losses=losses, probabilities=probabilities)
     nll = found.mean_nll()
-    decision = decide(Evidence(found.betas, found.steps, nll, on_unlabeled.astype(np.float64)))
+    decision = decide(ShiftEvidence(found.betas, found.steps, nll, on_unlabeled.astype(np.float64)))
     best = np.unravel_index(np.nanargmin(nll), nll.shape)
     chosen = decision.candidate, decision.stop
     return ResultUnderShift(found, chosen, (int(best[0]), int(best[1])), how.tolerance, shift, decision)
@@ -99,7 +124,9 @@ def _candidate(method: Nu, beta: float) -> Nu:
 class _Trials:
     """The trainings: a set of lanes for each candidate, the members of all folds and some on all labels."""
 
-    def __init__(self, job: TrainingJob, folds: Sequence[Fold], stops: np.ndarray, n_members: int, verbose: int) -> None:
+    def __init__(
+        self, job: TrainingJob, folds: Sequence[Fold], stops: np.ndarray, n_members: int, verbose: int
+    ) -> None:
         self.job, self.stops, self.n_members, self.verbose = job, stops, n_members, verbose
         self.held_out = held_out_of(job, first_deal(folds))
         self.n_classes = len(job.problem.classes)
@@ -146,7 +173,9 @@ class _Trials:
         betas = np.arange(len(candidates), dtype=float)
         found, on_u = OutOfFold.empty(betas, stops, self.held_out, self.n_classes), []
         total = int(stops[-1]) * self.n_lanes * len(candidates)
-        with step_bar(f"choosing beta where rows differ ({len(candidates)} candidates)", total, 0, self.verbose) as show:
+        with step_bar(
+            f"choosing beta where rows differ ({len(candidates)} candidates)", total, 0, self.verbose
+        ) as show:
             for stop, step in enumerate(stops):
                 pool.advance(int(step), show)
                 seen = [self._seen(pool, number) for number in range(len(candidates))]

@@ -16,6 +16,7 @@ import numpy as np
 from nu_ensembles import storage
 from nu_ensembles.errors import InputError
 from nu_ensembles_studies.demo.comparison import Comparison
+from nu_ensembles_studies.demo.deployment import DeploymentAct
 from nu_ensembles_studies.demo.verdict import verdict
 from nu_ensembles_studies.results.json_numbers import nan_for_none, none_for_nan
 
@@ -29,6 +30,7 @@ SETTING_PICKED = (
     "same images (seeds 0 to 19, results/digits-beta-map.json), so the two “last epoch” rows are an illustration, not "
     "independent evidence. Early stopping, temperature and ν (auto) saw no test score."
 )
+DEPLOYED = ("deployed_probabilities", "deployed_labels")
 RESULTS, PREDICTIONS, REPORT = "results.json", "predictions.safetensors", "report.html"
 
 
@@ -38,6 +40,8 @@ class DemoSettings:
 
     last_step: where the rows "last epoch" stop, and the longest training that a search may choose.
     fixed_beta: of the row that chooses nothing; `SETTING_PICKED` says how it and last_step came about.
+    n_deployed: splits of the second act, at most those of the first; 0 leaves it out.
+    deployed_passes: over its labelled images, at most.
     """
 
     n_labels: int = 50
@@ -48,6 +52,8 @@ class DemoSettings:
     batch_size: int = 32
     last_step: int = 600
     fixed_beta: float = 3e-4
+    n_deployed: int = 3
+    deployed_passes: int = 300
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -128,6 +134,7 @@ class DemoResult:
       seconds: wall-clock time, compilation included.
       probabilities: float32 `[S, rows, N, C]`, the mean over members on the test rows.
       labels: int `[S, N]`, of the test rows.
+      deployment: the second act, None where it was left out.
     """
 
     settings: DemoSettings
@@ -138,6 +145,7 @@ class DemoResult:
     seconds: float
     probabilities: np.ndarray = dataclasses.field(repr=False)
     labels: np.ndarray = dataclasses.field(repr=False)
+    deployment: DeploymentAct | None = None
 
     @property
     def verdict(self) -> list[str]:
@@ -165,11 +173,23 @@ class DemoResult:
             "environment": dict(self.environment),
             "command": self.command,
             "seconds": self.seconds,
+            "deployment": None if self.deployment is None else self.deployment.to_dict(),
         }
 
     @classmethod
-    def from_dict(cls, entry: Mapping[str, Any], probabilities: np.ndarray, labels: np.ndarray) -> DemoResult:
-        """The result that `to_dict` was called on; the sentences are made anew."""
+    def from_dict(
+        cls,
+        entry: Mapping[str, Any],
+        probabilities: np.ndarray,
+        labels: np.ndarray,
+        deployed: tuple[np.ndarray, np.ndarray] = (np.empty(0), np.empty(0)),
+    ) -> DemoResult:
+        """The result that `to_dict` was called on; the sentences are made anew.
+
+        Args:
+          deployed: probabilities and labels of the second act.
+        """
+        act = entry.get("deployment")
         settings = {**entry["settings"], "hidden": tuple(entry["settings"]["hidden"])}
         return cls(
             DemoSettings(**settings),
@@ -180,6 +200,7 @@ class DemoResult:
             entry["seconds"],
             probabilities,
             labels,
+            None if act is None else DeploymentAct.from_dict(act, *deployed),
         )
 
     def save(self, folder: str | Path) -> None:
@@ -190,6 +211,9 @@ class DemoResult:
 
         with storage.new_folder(folder) as inside:
             arrays = {"probabilities": self.probabilities, "labels": self.labels}
+            if self.deployment is not None:
+                own = self.deployment.probabilities, self.deployment.labels
+                arrays |= dict(zip(DEPLOYED, own, strict=True))
             checksum = storage.save_arrays(inside / PREDICTIONS, arrays)
             storage.write_json(inside / RESULTS, {**self.to_dict(), "predictions_sha256": checksum})
             write_page(inside / REPORT, demo_page(self))
@@ -202,7 +226,8 @@ class DemoResult:
         if not isinstance(entry, dict) or entry.get("study") != "demo":
             raise InputError(f"{folder} holds no results of a demo: give a folder that the demo wrote.")
         arrays = storage.load_arrays(folder / PREDICTIONS, entry["predictions_sha256"])
-        return cls.from_dict(entry, arrays["probabilities"], arrays["labels"])
+        deployed = (arrays[DEPLOYED[0]], arrays[DEPLOYED[1]]) if DEPLOYED[0] in arrays else (np.empty(0), np.empty(0))
+        return cls.from_dict(entry, arrays["probabilities"], arrays["labels"], deployed)
 
 
 def _pair(values: Any) -> tuple[int, int]:
