@@ -33,10 +33,8 @@ def rules() -> str:
     for role, of_role in found["roles"].items():
         first = next(iter(of_role["rules"].values()))
         seeds = ", ".join(map(str, of_role["seeds"]))
-        title = (
-            f"**{TITLES[role]}**: {first['n_hurting']} runs on which the shift hurts and {first['n_harmless']} where it "
-            f"does not, {len(of_role['shifts'])} shifts, seeds {seeds}."
-        )
+        counts = f"{first['n_hurting']} runs on which the shift hurts, {first['n_harmless']} on which it does not"
+        title = f"**{TITLES[role]}**: {counts}, {len(of_role['shifts'])} shifts, seeds {seeds}."
         rows = [[name, *_cells(scores)] for name, scores in of_role["rules"].items() if _measured(scores)]
         parts += [title, "", *table(head, rows), ""]
     return "\n".join([*parts, _source(found), ""])

@@ -35,7 +35,7 @@ def test_fit_names_rows_to_label_and_confirm_judges_them(desk, elsewhere):
 
 def test_a_model_without_unlabelled_rows_expects_nothing(desk, trained):
     saved = nu.Ensemble.load(trained)
-    notes = {name: value for name, value in saved.training.items() if name != "expected"}
+    notes = {name: value for name, value in saved.training.items() if name != "classifier"}
     bare = dataclasses.replace(saved, training=notes)
     bare.save(desk.folder / "bare")
     outcome = desk.run("confirm", desk.folder / "bare", desk.test)

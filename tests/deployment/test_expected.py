@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nu_ensembles.deployment import Expectation, confirm, expect
+from nu_ensembles.deployment import DeploymentExpectation, confirm, expect
 from nu_ensembles.deployment.accuracy import (
     AccuracyEstimate,
     accuracy_by_agreement,
@@ -78,7 +78,7 @@ def test_errors_and_confidence_follow_from_the_accuracy():
 
 def test_the_expectation_goes_through_json_unchanged():
     found = expect(of_accuracy(0.7), PREDICTED, ["cat", "dog"])
-    assert Expectation.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    assert DeploymentExpectation.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
 
 def test_a_class_that_is_never_predicted_is_left_out():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import nu_ensembles as nu
-from nu_ensembles.deployment import Expectation
 from nu_ensembles.tuning import ResultUnderShift
 
 SMALL = {"model_options": {"hidden": (8,)}, "batch_size": 8, "learning_rate": 0.01, "max_iter": 6, "random_state": 0}
@@ -33,7 +32,7 @@ def test_what_to_expect_there_is_told_and_saved(fitted: nu.NuEnsembleClassifier,
     assert expected.sentence() in fitted.verdict_
     assert sum(each.predicted_rows for each in expected.by_class.values()) == 50
     fitted.save(tmp_path / "model")
-    assert Expectation.from_dict(nu.Ensemble.load(tmp_path / "model").training["expected"]) == expected
+    assert nu.NuEnsembleClassifier.load(tmp_path / "model").expected_ == expected
 
 
 def test_the_switch_takes_the_rows_for_rows_from_where_the_labels_come_from(blobs) -> None:

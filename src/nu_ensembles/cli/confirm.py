@@ -38,18 +38,18 @@ def confirm(
       json: Print one JSON object.
     """
     from nu_ensembles.cli.data import DataDescription, read_labelled, refuse_other_shape
-    from nu_ensembles.deployment import Expectation
+    from nu_ensembles.deployment import DeploymentExpectation
     from nu_ensembles.deployment import confirm as compared
     from nu_ensembles.ensemble import Ensemble
 
     ensemble = Ensemble.load(model)
-    stored = ensemble.training.get("expected")
+    stored = (ensemble.training.get("classifier") or {}).get("expected_")
     if stored is None:
         raise InputError(
             f"The model {model} expects nothing of its unlabelled rows: it had none, or nothing was held out that "
             "could tell; fit it again with --unlabeled."
         )
-    expected = Expectation.from_dict(stored)
+    expected = DeploymentExpectation.from_dict(stored)
     x, codes = read_labelled(DataDescription.of(ensemble), labelled, target, drop, ensemble.classes)
     if ensemble.encoding is None:
         refuse_other_shape(x, labelled, ensemble.row_shape)

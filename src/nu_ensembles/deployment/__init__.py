@@ -2,14 +2,14 @@
 
 from nu_ensembles.deployment.confirming import Confirmation, confirm
 from nu_ensembles.deployment.evidence import ShiftEvidence
-from nu_ensembles.deployment.expected import Expectation, expect
+from nu_ensembles.deployment.expected import DeploymentExpectation, expect
 from nu_ensembles.deployment.rule import Decision, decide
 from nu_ensembles.deployment.shift import Shift, two_sample_of, two_sample_test
 
 __all__ = [
     "Confirmation",
     "Decision",
-    "Expectation",
+    "DeploymentExpectation",
     "Shift",
     "ShiftEvidence",
     "confirm",

@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 from scipy.stats import norm
 
-from nu_ensembles.deployment.expected import Expectation, chance_of_being_right
+from nu_ensembles.deployment.expected import DeploymentExpectation, chance_of_being_right
 from nu_ensembles.errors import InputError
 
 FEWEST = 5
@@ -40,7 +40,7 @@ class Confirmation:
     sentence: str
 
 
-def confirm(expected: Expectation, probabilities: np.ndarray, labels: np.ndarray) -> Confirmation:
+def confirm(expected: DeploymentExpectation, probabilities: np.ndarray, labels: np.ndarray) -> Confirmation:
     """Compares an expectation with labelled rows.
 
     Args:

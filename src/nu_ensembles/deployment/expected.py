@@ -27,7 +27,7 @@ class ClassExpectation:
 
 
 @dataclasses.dataclass(frozen=True)
-class Expectation:
+class DeploymentExpectation:
     """What is expected of a classifier on the unlabelled rows.
 
     Attributes:
@@ -64,7 +64,7 @@ class Expectation:
         return {**dataclasses.asdict(self), "temperatures": list(self.temperatures)}
 
     @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> Expectation:
+    def from_dict(cls, entry: Mapping[str, Any]) -> DeploymentExpectation:
         """What `to_dict` made.
 
         Args:
@@ -75,7 +75,7 @@ class Expectation:
         return cls(**{**entry, "by_class": by_class, "temperatures": (cold, mean, hot)})
 
 
-def expect(estimate: AccuracyEstimate, probabilities: np.ndarray, classes: Sequence[Any]) -> Expectation:
+def expect(estimate: AccuracyEstimate, probabilities: np.ndarray, classes: Sequence[Any]) -> DeploymentExpectation:
     """What follows from an estimate of the accuracy.
 
     Args:
@@ -93,7 +93,7 @@ def expect(estimate: AccuracyEstimate, probabilities: np.ndarray, classes: Seque
         here = predicted == number
         if here.any():
             by_class[str(name)] = ClassExpectation(int(here.sum()), float(wrong[here].mean()))
-    return Expectation(
+    return DeploymentExpectation(
         accuracy=estimate.accuracy,
         low=estimate.low,
         high=estimate.high,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from nu_ensembles.calibration import FittedCalibrator
-from nu_ensembles.deployment import Expectation, Shift, expect
+from nu_ensembles.companion import Companion
+from nu_ensembles.deployment import DeploymentExpectation, Shift, expect
 from nu_ensembles.deployment.accuracy import (
     AccuracyEstimate,
     accuracy_by_agreement,
@@ -28,12 +29,10 @@ class LookAhead(NamedTuple):
 
     expected: None where there are no unlabelled rows, or nothing was held out that could tell.
     told: what the verdict says of it.
-    notes: what the manifest of the ensemble keeps.
     """
 
-    expected: Expectation | None
+    expected: DeploymentExpectation | None
     told: str
-    notes: dict[str, Any]
 
 
 def look_ahead(
@@ -41,7 +40,8 @@ def look_ahead(
     members: Members,
     result: SearchResult | None,
     shift: Shift | None,
-    calibrator: FittedCalibrator | None,
+    calibrator: FittedCalibrator | None = None,
+    companion: Companion | None = None,
 ) -> LookAhead:
     """What to expect on the unlabelled rows.
 
@@ -49,11 +49,11 @@ def look_ahead(
       members: of the job.
       result: of the search that chose beta or the length, if there was one.
       shift: of the unlabelled rows against the labelled ones.
-      calibrator: what is applied to the mean of the members.
+      calibrator: what is applied to the mean of the members, after it was pooled with the companion.
     """
     u = job.problem.x_unlabeled
     if u is None:
-        return LookAhead(None, "", {})
+        return LookAhead(None, "")
     told = ""
     if shift is None:
         told = f" With less than {FEWEST_ROWS} rows on a side nothing tells whether the unlabelled ones differ."
@@ -66,10 +66,13 @@ def look_ahead(
     of_members = predict_members(members, job.settings.dtype, u[drawn])
     estimate = _estimate(result, shift, of_members, len(u))
     if estimate is None:
-        return LookAhead(None, told, {})
+        return LookAhead(None, told)
     mean = of_members.mean(axis=0, dtype=np.float64)
-    expected = expect(estimate, mean if calibrator is None else calibrator.apply(of_members), list(job.problem.classes))
-    return LookAhead(expected, f"{told} {expected.sentence()}", {"expected": expected.to_dict()})
+    if companion is not None:
+        mean = companion.pooled(mean, u[drawn])
+    predicted = mean if calibrator is None else calibrator.apply(of_members if calibrator.takes_members else mean)
+    expected = expect(estimate, predicted, list(job.problem.classes))
+    return LookAhead(expected, f"{told} {expected.sentence()}")
 
 
 def _estimate(

@@ -46,7 +46,7 @@ def demo_page(result: DemoResult) -> Page:
     picked = [Paragraph(SETTING_PICKED)] if settings == DemoSettings() else []
     return Page(
         title="ν-ensembles on handwritten digits",
-        lead=[*([] if result.deployment is None else [result.deployment.sentence]), *result.verdict],
+        lead=result.verdict,
         sections=[
             *([] if result.deployment is None else [_deployed(result.deployment)]),
             Section("What was compared", [Paragraph(about), scores_table(result.comparison), *picked]),
@@ -77,7 +77,7 @@ def _deployed(act: DeploymentAct) -> Section:
         pictures.append(Picture(drawn, f"mean ECE of the splits {ece:.3f}", alt))
     about = (
         f"{N_LABELS} labels on sharp images; unlabelled and test images are out of focus (defocus blur, severity 5), "
-        f"on {len(act.betas)} splits. Both ensembles are stopped by labelled images alone; ν also sees unlabelled ones of "
+        f"on {len(act.betas)} splits. Both ensembles are stopped by labelled images; ν also sees unlabelled ones of "
         "the deployment, and no label from there. The setting was fixed on other seeds."
     )
     table = scores_table(act.comparison)

@@ -149,8 +149,10 @@ class DemoResult:
 
     @property
     def verdict(self) -> list[str]:
-        """What nu gains here, in plain sentences."""
-        return verdict(self.comparison, [choice.beta for choice in self.choices], self.settings.fixed_beta)
+        """What nu gains, in plain sentences: where rows differ first."""
+        of_deployment = [] if self.deployment is None else [self.deployment.sentence]
+        betas = [choice.beta for choice in self.choices]
+        return [*of_deployment, *verdict(self.comparison, betas, self.settings.fixed_beta)]
 
     def of_row(self, row: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Test probabilities `[N, C]` of a row and their labels `[N]`, by the seed itself."""

@@ -46,10 +46,10 @@ def print_demo(result: DemoResult, console: Console | None = None) -> None:
             f"stops at {choice.standard_steps}; temperature {choice.temperature:.2f}"
         )
     console.print()
-    for sentence in result.verdict:
-        console.print(sentence)
     if result.deployment is not None:
         _print_deployment(result.deployment, console, wide)
+    for sentence in result.verdict:
+        console.print(sentence)
 
 
 def _print_deployment(act: DeploymentAct, console: Console, wide: bool) -> None:
@@ -59,7 +59,6 @@ def _print_deployment(act: DeploymentAct, console: Console, wide: bool) -> None:
     )
     console.print(_terminal_table(scores_table(act.comparison), wide))
     console.print(f"\nThe classifier said (split {act.comparison.seeds[0]}): {act.verdicts[0]}\n")
-    console.print(act.sentence)
 
 
 def markdown_table(result: DemoResult) -> str:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -33,8 +34,10 @@ from nu_ensembles_studies.measure.jobs import (
     random_targets,
 )
 from nu_ensembles_studies.measure.parts import Parts, load_parts
+from nu_ensembles_studies.measure.rival_scores import rival_scores, split_of
 from nu_ensembles_studies.measure.scores import measure
 from nu_ensembles_studies.measure.train_cells import Group, train_by_itself
+from nu_ensembles_studies.measure.under_shift import deployment_scores
 
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
 
@@ -89,14 +92,32 @@ def trajectory_tasks(cells: Sequence[StudyCell], how: StudyRunOptions) -> Tasks:
         yield chunk, together
 
 
-def one_by_one(scores: Callable[[StudyCell, Parts], dict[str, Any]]) -> Callable[..., Tasks]:
+def one_by_one(
+    scores: Callable[[StudyCell, Parts], dict[str, Any]], load: Callable[[StudyCell, Path | None], Parts] = load_parts
+) -> Callable[..., Tasks]:
     """The tasks of cells that are measured at their last epoch alone, each by itself."""
 
     def tasks(cells: Sequence[StudyCell], how: StudyRunOptions) -> Tasks:
         for cell in cells:
 
             def task(report: Report, cell: StudyCell = cell) -> Iterator[Outcome]:
-                found = scores(cell, load_parts(cell, how.data_dir))
+                found = scores(cell, load(cell, how.data_dir))
+                report(member_steps(cell))
+                yield Outcome(cell, {"epochs": {str(cell.epochs[-1]): found}})
+
+            yield [cell], task
+
+    return tasks
+
+
+def with_own_rows(scores: Callable[[StudyCell, Path | None], dict[str, Any]]) -> Callable[..., Tasks]:
+    """The same of cells whose rows are none of `measure.parts`."""
+
+    def tasks(cells: Sequence[StudyCell], how: StudyRunOptions) -> Tasks:
+        for cell in cells:
+
+            def task(report: Report, cell: StudyCell = cell) -> Iterator[Outcome]:
+                found = scores(cell, how.data_dir)
                 report(member_steps(cell))
                 yield Outcome(cell, {"epochs": {str(cell.epochs[-1]): found}})
 
@@ -109,6 +130,8 @@ KINDS: dict[str, Callable[[Sequence[StudyCell], StudyRunOptions], Tasks]] = {
     "trajectory": trajectory_tasks,
     "auto": one_by_one(auto_and_standard_scores),
     "cost": one_by_one(cost_scores),
+    "deployment": with_own_rows(deployment_scores),
+    "rival": one_by_one(rival_scores, split_of),
 }
 
 
