@@ -34,7 +34,7 @@ from nu_ensembles.models.inspect import Reading
 from nu_ensembles.problem import prepare, random_key
 from nu_ensembles.training.job import make_job
 from nu_ensembles.tuning.folds import held_out_of, stratified_folds
-from nu_ensembles.tuning.search import Trial
+from nu_ensembles.tuning.trial import Trial
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,7 @@ from mixed_table import mixed_table
 
 import nu_ensembles as nu
 from nu_ensembles import calibration
+from nu_ensembles.companion import Companion, grow
 from nu_ensembles.problem import Standardisation
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra onnx")
@@ -103,6 +104,17 @@ def test_dropout_masks_are_inside(of_numbers: nu.Ensemble) -> None:
     found = run(dropped, x)
     assert found["members"].shape == (9, 4, 2)
     np.testing.assert_allclose(found["members"].swapaxes(0, 1), dropped.predict_members(x), atol=1e-6)
+
+
+def test_a_companion_is_inside(of_numbers: nu.Ensemble) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(20.0, 3.0, size=(60, 5)).astype(np.float32)
+    forest = grow((x - 20.0) / 3.0, (x[:, 0] > x[:, 1]).astype(int), 2, n_trees=20, seed=0).forest
+    pooled = dataclasses.replace(of_numbers, companion=Companion(forest, 0.4))
+    expected = pooled.predict_proba(x)
+    assert np.abs(expected - of_numbers.predict_proba(x)).max() > 0.1
+    np.testing.assert_allclose(run(pooled, x)["probabilities"], expected, atol=1e-6)
+    np.testing.assert_allclose(pooled.compile().predict_proba(x), expected, atol=1e-6)
 
 
 def sorting(n_classes: int) -> nu.Model:

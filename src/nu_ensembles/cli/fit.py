@@ -25,7 +25,6 @@ from nu_ensembles.cli.output import show
 from nu_ensembles.errors import InputError
 
 if TYPE_CHECKING:
-    from nu_ensembles.ensemble import Ensemble
     from nu_ensembles.estimator import EnsembleClassifier
 
 _DATA, _METHOD, _NETWORK = DataOptions(), MethodOptions(), NetworkOptions()
@@ -100,18 +99,18 @@ def _fitted(
         classifier._also_in = [out]
     classifier.fit(files.X, files.y, files.U, validation=files.validation)
     if run.run_folder is None:
-        _save(classifier.ensemble_, out)
+        _save(classifier, out)
     return classifier
 
 
-def _save(ensemble: Ensemble, out: Path) -> None:
+def _save(classifier: EnsembleClassifier, out: Path) -> None:
     """Saves the model; where that fails, in a folder for temporary files, because the training took long."""
     try:
-        ensemble.save(out)
+        classifier.save(out)
     except InputError as error:
         elsewhere = Path(tempfile.mkdtemp(prefix="nu-ensembles-")) / "model"
         try:
-            ensemble.save(elsewhere)
+            classifier.save(elsewhere)
         except InputError:
             raise error from None
         raise InputError(f"{error} The model is in {elsewhere} for now; move it.") from error
@@ -132,6 +131,7 @@ def build_classifier(
         "early_stopping": method.early_stopping,
         "calibration": method.calibration,
         "temperature": method.temperature,
+        "companion": method.companion,
         "cv": method.cv,
         "model": network.model,
         "model_options": network.model_options(),
@@ -195,6 +195,7 @@ def _summary(classifier: EnsembleClassifier, out: Path) -> dict[str, Any]:
         "temperature": classifier.temperature_,
         "temperature_applied": ensemble.temperature != 1,
         "calibrator": None if classifier.calibrator_ is None else classifier.calibrator_.name,
+        "companion": None if classifier.companion_ is None else classifier.companion_.numbers(),
         "seed": classifier.random_state,
         "search": classifier.cv_results_,
     }

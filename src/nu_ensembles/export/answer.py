@@ -12,6 +12,7 @@ from jax import Array
 from nu_ensembles.engine.predict import lane_probabilities, masked_probabilities, network_probabilities
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.export.calibrators import calibrated, log_probability, scaled
+from nu_ensembles.export.forests import pooled
 from nu_ensembles.export.source import Exportable
 
 OUTPUTS = ("probabilities", "members", "uncertainty")
@@ -41,8 +42,12 @@ def answers(
     members = _members(ensemble, params, model_state, x, one_by_one)
     found = {}
     if "probabilities" in outputs:
-        pooled = jnp.mean(members, axis=0) if ensemble.calibrator is None else calibrated(ensemble.calibrator, members)
-        found["probabilities"] = pooled if ensemble.temperature == 1 else scaled(pooled, ensemble.temperature)
+        calibrator, mean = ensemble.calibrator, jnp.mean(members, axis=0)
+        if ensemble.companion is not None:
+            mean = pooled(ensemble.companion, mean, x)
+        if calibrator is not None:
+            mean = calibrated(calibrator, members if calibrator.takes_members else mean[None])
+        found["probabilities"] = mean if ensemble.temperature == 1 else scaled(mean, ensemble.temperature)
     if "members" in outputs:
         found["members"] = jnp.swapaxes(members, 0, 1)
     if "uncertainty" in outputs:

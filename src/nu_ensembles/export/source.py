@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from nu_ensembles.calibration import FittedCalibrator
+from nu_ensembles.companion import Companion
 from nu_ensembles.models import Model, from_spec
 from nu_ensembles.problem import Standardisation
 from nu_ensembles.tables import TableEncoding
@@ -48,6 +49,9 @@ class Exportable(Protocol):
 
     @property
     def calibrator(self) -> FittedCalibrator | None: ...
+
+    @property
+    def companion(self) -> Companion | None: ...
 
     @property
     def mask_keys(self) -> np.ndarray | None: ...

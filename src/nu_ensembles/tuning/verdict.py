@@ -76,8 +76,8 @@ def verdict(result: SearchResult) -> str:
     where, whose = ("on the validation rows", "validation") if validated else ("out of fold", "out-of-fold")
     if result.beta == 0:
         sentence = (
-            f"β = 0, {result.n_steps} steps: no β has a clear gain {where} over an early-stopped standard ensemble, so "
-            "this is one"
+            f"β = 0, {result.n_steps} steps: no β that was tried has a clear gain {where} over an early-stopped "
+            "standard ensemble, so this is one"
         )
     else:
         sentence = (

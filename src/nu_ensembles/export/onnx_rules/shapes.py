@@ -171,6 +171,9 @@ def _gather(graph: OnnxGraph, operands: Sequence[Operand], equation: Any) -> Ope
         ends = [start + size for start, size in zip(starts, sizes, strict=True)]
         part = sliced(graph, x, starts, ends, [1] * len(starts), tuple(sizes), dtype)
         return graph.reshaped(part, shape)
+    if _along_an_axis(numbers, sizes):
+        (axis,) = numbers.start_index_map
+        return graph.new("GatherElements", [x, graph.reshaped(indices, shape)], shape, dtype, axis=axis)
     plain = (
         len(numbers.start_index_map) == 1
         and collapsed == tuple(numbers.start_index_map)
@@ -201,3 +204,16 @@ def _gather(graph: OnnxGraph, operands: Sequence[Operand], equation: Any) -> Ope
     slices, at_places = iter(of_slices), iter(of_places)
     order = [next(slices) if at in numbers.offset_dims else next(at_places) for at in range(len(taken))]
     return graph.transposed(found, order)
+
+
+def _along_an_axis(numbers: Any, sizes: Sequence[Any]) -> bool:
+    """Whether it is `take_along_axis`: one number from each place, at an index of its own."""
+    others = tuple(at for at in range(len(sizes)) if at not in numbers.start_index_map)
+    return (
+        len(numbers.start_index_map) == 1
+        and tuple(numbers.collapsed_slice_dims) == tuple(numbers.start_index_map)
+        and tuple(numbers.operand_batching_dims) == tuple(numbers.start_indices_batching_dims) == others
+        and len(others) > 0
+        and not numbers.offset_dims
+        and all(isinstance(size, int) and size == 1 for size in sizes)
+    )
