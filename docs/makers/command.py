@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from makers import benchmarks, commits, corruptions, metrics, performance, readme, studies, theory, walk
+from makers import benchmarks, choices, commits, corruptions, metrics, performance, readme, studies, theory, walk
 from makers.files import ROOT, Maker
 
 MAKERS: dict[str, Maker] = {
     "readme": readme.MAKER,
     "benchmarks": benchmarks.MAKER,
+    "choices": choices.MAKER,
     "studies": studies.MAKER,
     "performance": performance.MAKER,
     "corruptions": corruptions.MAKER,
