@@ -23,6 +23,7 @@ from nu_ensembles.cli.demo import demo
 from nu_ensembles.cli.doctor import doctor
 from nu_ensembles.cli.evaluate import evaluate
 from nu_ensembles.cli.fit import fit
+from nu_ensembles.cli.help_pages import WithoutStars
 from nu_ensembles.cli.predict import predict
 from nu_ensembles.cli.profile import profile
 from nu_ensembles.cli.report import report
@@ -53,6 +54,7 @@ app = App(
     name=PROGRAM,
     help=HELP,
     version=__version__,
+    help_formatter=WithoutStars(),
     result_action="return_value",
     # Errors are printed and turned into exit codes by `main`.
     print_error=False,

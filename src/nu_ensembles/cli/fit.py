@@ -131,6 +131,7 @@ def build_classifier(
         "early_stopping": method.early_stopping,
         "calibration": method.calibration,
         "temperature": method.temperature,
+        "companion": method.companion,
         "cv": method.cv,
         "model": network.model,
         "model_options": network.model_options(),
@@ -194,6 +195,7 @@ def _summary(classifier: EnsembleClassifier, out: Path) -> dict[str, Any]:
         "temperature": classifier.temperature_,
         "temperature_applied": ensemble.temperature != 1,
         "calibrator": None if classifier.calibrator_ is None else classifier.calibrator_.name,
+        "companion": None if classifier.companion_ is None else classifier.companion_.numbers(),
         "seed": classifier.random_state,
         "search": classifier.cv_results_,
     }

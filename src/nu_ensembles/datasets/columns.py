@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nu_ensembles.datasets.table import ReadOptions
+from nu_ensembles.datasets.table import NoTargetError, ReadOptions
 from nu_ensembles.errors import DataWarning, InputError
 from nu_ensembles.tables import RawColumn, RawTable, refuse_missing
 
@@ -56,7 +56,7 @@ def check_names(file: str, names: Sequence[str], options: ReadOptions, noun: str
     if repeated:
         raise InputError(f"{file} has more than one {noun} named {_listed(repeated)}: rename all but one.")
     if options.target is not None and options.target not in names:
-        raise InputError(f"{file} has no target {noun} {options.target!r}: {_known(options.target, names)}.")
+        raise NoTargetError(f"{file} has no target {noun} {options.target!r}: {_known(options.target, names)}.")
     to_keep = [name for name in options.keep if name not in options.ignore]
     for job, asked in (("drop", options.drop), ("keep", to_keep)):
         for name in asked:

@@ -71,6 +71,10 @@ class ReadOptions:
         return {} if self.column_types is None else read_column_types(self.column_types)
 
 
+class NoTargetError(InputError):
+    """A file without the column of labels: of no use where labels are needed, but good enough to predict."""
+
+
 class NoRowsError(InputError):
     """A file that has a form but no content: no use as training data, but a legitimate empty set of unlabelled rows."""
 

@@ -1,4 +1,4 @@
-"""All metrics of what an ensemble predicts: its members' where they differ, else those of its calibrated mean."""
+"""All metrics of what an ensemble predicts: of its members where they differ, else of what it hands out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nu_ensembles import metrics
 if TYPE_CHECKING:
     from nu_ensembles.ensemble.trained import Ensemble
 
-# Told by the members alone; a calibrator, which comes after them, does not enter.
+# Told by the members alone; a companion or a calibrator, which come after them, do not enter.
 OF_MEMBERS = frozenset(
     (
         *("epistemic", "mutual_information", "mutual_information_corrected", "variance", "disagreement"),
@@ -21,14 +21,14 @@ OF_MEMBERS = frozenset(
 
 
 def score(ensemble: Ensemble, x: Any, y: np.ndarray, level: float | None = None) -> dict[str, float]:
-    """What `metrics.evaluate` says of an ensemble's predictions, its calibrator included.
+    """What `metrics.evaluate` says of an ensemble's predictions, its companion and calibrator included.
 
     Args:
       y: class numbers `[N]`.
       level: of the intervals, None for none.
     """
     scores = metrics.evaluate(ensemble.predict_members(x), y, intervals=level)
-    if ensemble.temperature == 1 and ensemble.calibrator is None:
+    if ensemble.is_mean_of_members:
         return scores
     calibrated = metrics.evaluate(ensemble.predict_proba(x), y, intervals=level)
     return {name: value if _of_members(name) else calibrated[name] for name, value in scores.items()}

@@ -14,6 +14,7 @@ from nu_ensembles.ensemble import Ensemble, score
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator import kept
 from nu_ensembles.estimator.arguments import rows_like_fitted, which_labelled
+from nu_ensembles.estimator.notebook import outcome_in_html
 from nu_ensembles.models import Model
 from nu_ensembles.problem import check_labels, only_labelled
 from nu_ensembles.tables import rows_of
@@ -35,7 +36,7 @@ class FittedEnsemble(ClassifierMixin):
     feature_names_in_: np.ndarray
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities `[n, C]`: the mean over members, calibrated where `calibration` asks for it.
+        """Class probabilities `[n, C]`: the mean over members, pooled and calibrated where the arguments ask for it.
 
         Args:
           X: `[n, …]`, rows with the columns of those given to `fit`; so in all that follows.
@@ -44,7 +45,7 @@ class FittedEnsemble(ClassifierMixin):
         return self.ensemble_.predict_proba(rows)
 
     def predict_members(self, X: Any) -> np.ndarray:
-        """Each member's class probabilities `[K, n, C]`, not calibrated.
+        """Each member's class probabilities `[K, n, C]`, neither pooled with a companion nor calibrated.
 
         Args:
           X: `[n, …]`.
@@ -91,6 +92,27 @@ class FittedEnsemble(ClassifierMixin):
         _, codes = check_labels(y, self.classes_, len(y))
         return score(self.ensemble_, self._rows(X), codes, intervals)
 
+    def report(self, X: Any, y: Any = None, *, path: str | Path = "report.html", name: str = "These rows") -> Path:
+        """Writes a page on these rows: how right, how sure, which rows to look at, how it was trained.
+
+        Without labels it shows confidence, disagreement, and rows unlike the training rows.
+
+        Args:
+          X: `[n, …]`, best rows that the classifier has not seen.
+          y: `[n]`, the true labels; NaN, None and blanks stand for none.
+          path: of the page, one HTML file that needs nothing else; an older one is replaced.
+          name: what to call the rows.
+
+        Returns:
+          the path.
+        """
+        from nu_ensembles.estimator.reporting import given_of
+        from nu_ensembles.report.own import own_page
+        from nu_ensembles.report.page import write_page
+
+        write_page(path, own_page(given_of(self, self._rows(X), y, name)))
+        return Path(path)
+
     def save(self, folder: str | Path) -> None:
         """Writes the classifier into a new folder, from which `load` restores it and `nu.Ensemble.load` the ensemble.
 
@@ -111,6 +133,11 @@ class FittedEnsemble(ClassifierMixin):
           model: the network, needed when it is not one of the built-in ones.
         """
         return kept.loaded(cls, folder, model)  # pyright: ignore[reportArgumentType, reportReturnType]
+
+    def _html_repr(self) -> str:
+        """What a notebook shows: scikit-learn's picture of the arguments, below what came out of the fit."""
+        picture = super()._html_repr()  # pyright: ignore[reportAttributeAccessIssue]
+        return outcome_in_html(self) + picture if hasattr(self, "ensemble_") else picture
 
     def _labelled(self, X: Any, y: Any) -> tuple[Any, Any, np.ndarray | None]:
         """The rows that have a label, their labels, and their numbers; None where all have."""

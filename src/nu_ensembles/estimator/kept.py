@@ -68,7 +68,8 @@ def loaded(kind: type[Kind], folder: str | Path, model: Model | None) -> Kind:
     _restore_columns(classifier, entry, where)
     classifier.verdict_ = str(ensemble.training.get("verdict", ""))
     classifier.n_steps_ = int(ensemble.training.get("n_steps", 1))
-    classifier.calibrator_, classifier.search_ = ensemble.calibrator, None
+    classifier.calibrator_, classifier.companion_ = ensemble.calibrator, ensemble.companion
+    classifier.search_ = None
     for name, (_, from_plain) in KEPT.items():
         try:
             setattr(classifier, name, from_plain(entry.get(name)))

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nu_ensembles import storage
+from nu_ensembles.contents import array_of, parsed, unfit
 from nu_ensembles.errors import InputError
 from nu_ensembles_studies.demo.comparison import Comparison
+from nu_ensembles_studies.demo.forms import DemoForm
 from nu_ensembles_studies.demo.verdict import verdict
 from nu_ensembles_studies.results.json_numbers import nan_for_none, none_for_nan
 
@@ -191,18 +193,26 @@ class DemoResult:
         with storage.new_folder(folder) as inside:
             arrays = {"probabilities": self.probabilities, "labels": self.labels}
             checksum = storage.save_arrays(inside / PREDICTIONS, arrays)
-            storage.write_json(inside / RESULTS, {**self.to_dict(), "predictions_sha256": checksum})
+            storage.write_stamped_json(inside / RESULTS, {**self.to_dict(), "predictions_sha256": checksum})
             write_page(inside / REPORT, demo_page(self))
 
     @classmethod
     def load(cls, folder: str | Path) -> DemoResult:
         """Reads what `save` wrote."""
         folder = Path(folder)
-        entry = storage.read_json(folder / RESULTS, "The results of a demo")
+        entry, _ = storage.read_stamped_json(folder / RESULTS, "The results of a demo")
         if not isinstance(entry, dict) or entry.get("study") != "demo":
             raise InputError(f"{folder} holds no results of a demo: give a folder that the demo wrote.")
-        arrays = storage.load_arrays(folder / PREDICTIONS, entry["predictions_sha256"])
-        return cls.from_dict(entry, arrays["probabilities"], arrays["labels"])
+        found = parsed(DemoForm, entry, f"The results of a demo {folder / RESULTS}")
+        arrays = storage.load_arrays(folder / PREDICTIONS, found.predictions_sha256)
+        where, n_seeds = f"The predictions {folder / PREDICTIONS}", len(found.comparison.seeds)
+        n_rows, n_classes = arrays.get("probabilities", np.zeros((0, 0, 0, 0))).shape[-2:]
+        shape = n_seeds, len(found.comparison.rows), n_rows, n_classes
+        probabilities = array_of(arrays, "probabilities", shape, "f", where)
+        labels = array_of(arrays, "labels", (n_seeds, n_rows), "i", where)
+        if labels.size and not 0 <= labels.min() <= labels.max() < n_classes:
+            raise unfit(f"{where}: 'labels'", f"numbers of {n_classes} classes", None)
+        return cls.from_dict(dataclasses.asdict(found), probabilities, labels)
 
 
 def _pair(values: Any) -> tuple[int, int]:
