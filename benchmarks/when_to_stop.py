@@ -127,7 +127,7 @@ def changes(kept: dict[str, np.ndarray]) -> dict[str, float]:
         return float(-np.log(np.maximum(mean[np.arange(len(y)), y], FEWEST)).mean())
 
     best = lowest(three)
-    temperature = [calibrated_nll(kept, stop) for stop in usual]
+    temperature = [calibrated_nll(kept, stop) for stop in usual.tolist()]
     more = np.log(1.25)
     found = {
         "steps × 1.12": test_nll(best + np.log(1.12)),

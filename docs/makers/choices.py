@@ -1,4 +1,4 @@
-"""Tables about what is chosen: when to stop, and beta="auto" against a standard ensemble that stops in time."""
+"""Tables about what is chosen: when to stop."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from makers.files import Maker, stored, with_numbers_to_the_right
 LOOKED_AT = (10, 11, 12)
 
 
-def _percent(value: float, digits: int = 1) -> str:
-    return f"{100 * value:+.{digits}f}".replace("-", "−")
+def _percent(value: float) -> str:
+    return f"{100 * value:+.1f}".replace("-", "−")
 
 
 def _mean(changes: np.ndarray) -> str:
@@ -44,37 +44,6 @@ def when_to_stop() -> str:
     return "\n".join([*with_numbers_to_the_right(head, rows), "", _source(found), ""])
 
 
-def auto_against_stopped() -> str:
-    """The default classifier against an early-stopped standard ensemble, by the number of labels."""
-    found = stored("auto-against-stopped")
-    rows = []
-    for budget in (*sorted({row["budget"] for row in found["rows"]}), None):
-        here = [row for row in found["rows"] if budget in (row["budget"], None)]
-        change = np.array([row["auto"]["nll"] / row["standard"]["nll"] - 1 for row in here])
-        ece = np.array([row["auto"]["ece"] - row["standard"]["ece"] for row in here])
-        timed = [row for row in here if "seconds" in row and row["beta"] == 0]
-        ratios = [row["seconds"]["auto"] / row["seconds"]["standard"] for row in timed]
-        rows.append(
-            [
-                "all" if budget is None else f"{budget} labels",
-                str(len(here)),
-                str(sum(row["beta"] > 0 for row in here)),
-                _percent(float(change.mean()), 2),
-                _percent(float(change.max())),
-                _percent(float(change.min())),
-                str(int((change > 0.02).sum())),
-                f"{ece.mean():+.4f}".replace("-", "−"),
-                f"{np.median(ratios):.1f} ({max(ratios):.1f})" if ratios else "–",
-            ]
-        )
-    head = ["", "splits", "β > 0", "NLL, %", "worst", "best", "> 2 % worse", "ECE", "processor time at β = 0 (most)"]
-    note = (
-        "Processor time is that of the whole `fit` in a process with compiled programs, as a multiple of the standard "
-        "ensemble's with its early stopping, given the same unlabelled rows: median and largest over the timed splits."
-    )
-    return "\n".join([*with_numbers_to_the_right(head, rows), "", f"{note} {_source(found)}", ""])
-
-
 def _source(found: dict[str, Any]) -> str:
     environment, seeds = found["environment"], sorted({row["seed"] for row in found["rows"]})
     tables = len({row["table"] for row in found["rows"]})
@@ -84,4 +53,4 @@ def _source(found: dict[str, Any]) -> str:
     )
 
 
-MAKER = Maker(tables={"when-to-stop.md": when_to_stop, "auto-against-stopped.md": auto_against_stopped})
+MAKER = Maker(tables={"when-to-stop.md": when_to_stop})
