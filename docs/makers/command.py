@@ -5,7 +5,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from makers import benchmarks, choices, commits, corruptions, metrics, performance, readme, studies, theory, walk
+from makers import (
+    benchmarks,
+    choices,
+    commits,
+    corruptions,
+    deployment,
+    metrics,
+    performance,
+    readme,
+    rivals,
+    studies,
+    theory,
+    walk,
+)
 from makers.files import ROOT, Maker
 
 MAKERS: dict[str, Maker] = {
@@ -13,8 +26,10 @@ MAKERS: dict[str, Maker] = {
     "benchmarks": benchmarks.MAKER,
     "choices": choices.MAKER,
     "studies": studies.MAKER,
+    "rivals": rivals.MAKER,
     "performance": performance.MAKER,
     "corruptions": corruptions.MAKER,
+    "deployment": deployment.MAKER,
     "metrics": metrics.MAKER,
     "theory": theory.MAKER,
     "walk": walk.MAKER,
