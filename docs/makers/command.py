@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from makers import (
     benchmarks,
+    choices,
     commits,
     corruptions,
     deployment,
@@ -23,6 +24,7 @@ from makers.files import ROOT, Maker
 MAKERS: dict[str, Maker] = {
     "readme": readme.MAKER,
     "benchmarks": benchmarks.MAKER,
+    "choices": choices.MAKER,
     "studies": studies.MAKER,
     "rivals": rivals.MAKER,
     "performance": performance.MAKER,
