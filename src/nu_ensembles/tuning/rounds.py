@@ -73,7 +73,10 @@ class SearchRounds:
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
         """Within it a signal waits until everything is kept."""
-        with held_interrupts(self._run is not None) as self._asked:
+        if self._run is None:
+            yield
+            return
+        with held_interrupts() as self._asked:
             yield
 
     def keep_if_due(self) -> None:
