@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from makers import benchmarks, commits, corruptions, metrics, performance, readme, studies, theory, walk
+from makers import benchmarks, commits, corruptions, metrics, own_tables, performance, readme, studies, theory, walk
 from makers.files import ROOT, Maker
 
 MAKERS: dict[str, Maker] = {
@@ -16,6 +16,7 @@ MAKERS: dict[str, Maker] = {
     "corruptions": corruptions.MAKER,
     "metrics": metrics.MAKER,
     "theory": theory.MAKER,
+    "tables": own_tables.MAKER,
     "walk": walk.MAKER,
     "commits": commits.MAKER,
 }
