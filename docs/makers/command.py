@@ -5,7 +5,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from makers import benchmarks, commits, corruptions, metrics, own_tables, performance, readme, studies, theory, walk
+from makers import (
+    benchmarks,
+    commits,
+    corruptions,
+    deployment,
+    metrics,
+    own_tables,
+    performance,
+    readme,
+    studies,
+    theory,
+    walk,
+)
 from makers.files import ROOT, Maker
 
 MAKERS: dict[str, Maker] = {
@@ -14,6 +26,7 @@ MAKERS: dict[str, Maker] = {
     "studies": studies.MAKER,
     "performance": performance.MAKER,
     "corruptions": corruptions.MAKER,
+    "deployment": deployment.MAKER,
     "metrics": metrics.MAKER,
     "theory": theory.MAKER,
     "tables": own_tables.MAKER,

@@ -18,6 +18,7 @@ from cyclopts import App, CycloptsError
 from nu_ensembles._version import __version__
 from nu_ensembles.cli.check import check
 from nu_ensembles.cli.configuration import from_config_file
+from nu_ensembles.cli.confirm import confirm
 from nu_ensembles.cli.corrupt import corrupt
 from nu_ensembles.cli.demo import demo
 from nu_ensembles.cli.doctor import doctor
@@ -61,7 +62,9 @@ app = App(
     exit_on_error=False,
     suppress_keyboard_interrupt=False,
 )
-for number, command in enumerate((demo, check, fit, predict, evaluate, corrupt, study, report, doctor, profile)):
+for number, command in enumerate(
+    (demo, check, fit, predict, evaluate, confirm, corrupt, study, report, doctor, profile)
+):
     app.command(command, sort_key=number, config=from_config_file if command is fit else None)
 
 
