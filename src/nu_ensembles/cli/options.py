@@ -134,7 +134,7 @@ class NetworkOptions:
     """The network of each member.
 
     Attributes:
-      model: mlp, mlp_large, lenet, wide_resnet, or wrn-DEPTH-WIDTH such as wrn-22-4.
+      model: mlp, mlp_large, lenet, signal (series), wide_resnet, or wrn-DEPTH-WIDTH such as wrn-22-4.
       hidden: Units of each hidden layer of mlp, as in 64,64.
       dropout: Share of units dropped in training.
       standardize: Scale columns to mean 0 and variance 1; auto does so for tables and leaves images alone.
