@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from makers import (
     benchmarks,
+    choices,
     commits,
     corruptions,
     deployment,
@@ -14,6 +15,7 @@ from makers import (
     own_tables,
     performance,
     readme,
+    rivals,
     studies,
     theory,
     walk,
@@ -23,7 +25,9 @@ from makers.files import ROOT, Maker
 MAKERS: dict[str, Maker] = {
     "readme": readme.MAKER,
     "benchmarks": benchmarks.MAKER,
+    "choices": choices.MAKER,
     "studies": studies.MAKER,
+    "rivals": rivals.MAKER,
     "performance": performance.MAKER,
     "corruptions": corruptions.MAKER,
     "deployment": deployment.MAKER,
