@@ -6,6 +6,7 @@ A fold's member k is the same network whatever the candidate (common random numb
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 import jax
 import numpy as np
@@ -68,12 +69,17 @@ class Heat:
 
     def __init__(self, trial: Trial, methods: Mapping[int, Method], found: OutOfFold, show: Show) -> None:
         self.trial, self.found, self.show = trial, found, show
-        self.candidates = list(methods)
+        self.candidates, self.methods = list(methods), list(methods.values())
         self.remaining = list(methods)
         self.stop = -1
-        assembly = trial.assembled(list(methods.values()))
+
+    @cached_property
+    def pool(self) -> LanePool:
+        """Their lanes, on the device from the first step on: whoever waits for others takes no memory."""
+        trial = self.trial
+        assembly = trial.assembled(self.methods)
         held_out = [fold.held_out for fold in trial.held_out.folds for _ in range(trial.n_members)]
-        self.pool = LanePool(assembly, trial.lanes_a_set, trial.job.settings.plan, predicted=held_out)
+        return LanePool(assembly, trial.lanes_a_set, trial.job.settings.plan, predicted=held_out)
 
     @property
     def is_over(self) -> bool:
@@ -83,19 +89,14 @@ class Heat:
     def go_on(self) -> None:
         """Trains what remains up to the next stop, and measures it there."""
         self.stop += 1
+        places = {each: self.candidates.index(each) for each in self.remaining}
+        self.pool.keep(self.pool.lanes_of(list(places.values())))
         self.pool.advance(int(self.trial.stops[self.stop]), self.show)
-        for candidate in self.remaining:
-            members = self.pool.probabilities(self._lanes_of([candidate]))
+        for candidate, place in places.items():
+            members = self.pool.probabilities(self.pool.lanes_of([place]))
             by_fold = members.reshape(len(self.trial.held_out.folds), self.trial.n_members, *members.shape[1:])
             self.found.add(candidate, self.stop, by_fold.mean(axis=1))
 
     def keep(self, candidates: Sequence[int]) -> None:
         """Drops all but these."""
         self.remaining = list(candidates)
-        if self.remaining:
-            self.pool.keep(self._lanes_of(self.remaining))
-
-    def _lanes_of(self, candidates: Sequence[int]) -> np.ndarray:
-        places = (self.candidates.index(each) for each in candidates)
-        own = np.arange(self.trial.lanes_a_set)
-        return np.concatenate([place * self.trial.lanes_a_set + own for place in places])
