@@ -5,18 +5,34 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from makers import benchmarks, commits, corruptions, metrics, performance, readme, studies, theory, walk
+from makers import (
+    benchmarks,
+    commits,
+    corruptions,
+    deployment,
+    metrics,
+    performance,
+    readme,
+    rivals,
+    speed,
+    studies,
+    theory,
+    walk,
+)
 from makers.files import ROOT, Maker
 
 MAKERS: dict[str, Maker] = {
     "readme": readme.MAKER,
     "benchmarks": benchmarks.MAKER,
     "studies": studies.MAKER,
+    "rivals": rivals.MAKER,
     "performance": performance.MAKER,
     "corruptions": corruptions.MAKER,
+    "deployment": deployment.MAKER,
     "metrics": metrics.MAKER,
     "theory": theory.MAKER,
     "walk": walk.MAKER,
+    "speed": speed.MAKER,
     "commits": commits.MAKER,
 }
 

@@ -62,7 +62,7 @@ def given_of(classifier: FittedEnsemble, X: Any, y: Any, name: str, row_names: S
         strange=None if found is None else found.why,
         n_strange=0 if found is None else found.n,
         training=_training(classifier),
-        calibrator=_calibrator(ensemble),
+        beside=_beside(ensemble),
     )
 
 
@@ -92,6 +92,13 @@ def _calibrator(ensemble: Ensemble) -> str:
     return "temperature" if ensemble.temperature != 1 else ""
 
 
+def _beside(ensemble: Ensemble) -> str:
+    """What becomes of the mean of the members, in words."""
+    calibrator = _calibrator(ensemble).replace("_", " ")
+    told = [] if ensemble.companion is None else ["pooled with a forest"]
+    return " and ".join([*told, *([f"calibrated by {calibrator}"] if calibrator else [])])
+
+
 def _training(classifier: FittedEnsemble) -> Training:
     ensemble = classifier.ensemble_
     notes = ensemble.training
@@ -100,6 +107,8 @@ def _training(classifier: FittedEnsemble) -> Training:
     beta = notes.get("hyper_parameters", {}).get("beta")
     facts |= {} if beta is None else {"β": f"{beta:g}"}
     facts |= {title: _shown(notes[name]) for name, title in _FACTS.items() if name in notes}
+    if ensemble.companion is not None:
+        facts["Companion"] = f"a forest, with a weight of {ensemble.companion.weight:.2f}"
     facts["Calibration"] = _calibrator(ensemble).replace("_", " ") or "none"
     return Training(
         verdict=str(getattr(classifier, "verdict_", "")),

@@ -20,7 +20,9 @@ from nu_ensembles_studies.demo.terminal import markdown_table, print_demo
 from nu_ensembles_studies.demo.verdict import verdict
 from nu_ensembles_studies.results.intervals import METRICS
 
-TINY = DemoSettings(n_labels=30, n_unlabeled=40, n_members=2, hidden=(8,), last_step=12)
+TINY = DemoSettings(
+    n_deployed=1, deployed_passes=2, n_labels=30, n_unlabeled=40, n_members=2, hidden=(8,), last_step=12
+)
 
 
 @pytest.fixture(scope="module")
