@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 from makers import (
     benchmarks,
+    choices,
     commits,
     corruptions,
     deployment,
     metrics,
+    own_tables,
     performance,
     readme,
     rivals,
@@ -24,6 +26,7 @@ from makers.files import ROOT, Maker
 MAKERS: dict[str, Maker] = {
     "readme": readme.MAKER,
     "benchmarks": benchmarks.MAKER,
+    "choices": choices.MAKER,
     "studies": studies.MAKER,
     "rivals": rivals.MAKER,
     "performance": performance.MAKER,
@@ -31,6 +34,7 @@ MAKERS: dict[str, Maker] = {
     "deployment": deployment.MAKER,
     "metrics": metrics.MAKER,
     "theory": theory.MAKER,
+    "tables": own_tables.MAKER,
     "walk": walk.MAKER,
     "speed": speed.MAKER,
     "commits": commits.MAKER,
