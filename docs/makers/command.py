@@ -16,6 +16,7 @@ from makers import (
     performance,
     readme,
     rivals,
+    speed,
     studies,
     theory,
     walk,
@@ -35,6 +36,7 @@ MAKERS: dict[str, Maker] = {
     "theory": theory.MAKER,
     "tables": own_tables.MAKER,
     "walk": walk.MAKER,
+    "speed": speed.MAKER,
     "commits": commits.MAKER,
 }
 
