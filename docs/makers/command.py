@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from makers import benchmarks, commits, corruptions, metrics, performance, readme, studies, theory, walk
+from makers import benchmarks, commits, corruptions, deployment, metrics, performance, readme, studies, theory, walk
 from makers.files import ROOT, Maker
 
 MAKERS: dict[str, Maker] = {
@@ -14,6 +14,7 @@ MAKERS: dict[str, Maker] = {
     "studies": studies.MAKER,
     "performance": performance.MAKER,
     "corruptions": corruptions.MAKER,
+    "deployment": deployment.MAKER,
     "metrics": metrics.MAKER,
     "theory": theory.MAKER,
     "walk": walk.MAKER,

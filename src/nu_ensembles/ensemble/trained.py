@@ -15,6 +15,7 @@ from nu_ensembles.checks import check_whole
 from nu_ensembles.companion import Companion
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.ensemble.files import read_fields, write_ensemble
+from nu_ensembles.ensemble.state import fields_of, state_of
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.temperature import scale_temperature
 from nu_ensembles.models import Model
@@ -88,6 +89,13 @@ class Ensemble:
             f"<Ensemble: {self.n_members} members of {network}, {len(self.classes)} classes, rows of shape "
             f"{self.row_shape}{method}, temperature {self.temperature:.4g}{beside}>"
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in fields_of(state).items():
+            object.__setattr__(self, name, value)
 
     @property
     def n_members(self) -> int:
@@ -213,6 +221,16 @@ class Ensemble:
         from nu_ensembles.export import export_ensemble
 
         return export_ensemble(self, path, format, outputs, sample)
+
+    def to_torch(self) -> Any:
+        """A PyTorch module that gives these probabilities (extra `torch`): of built-in and imported networks.
+
+        It takes rows as `predict_proba` takes them in an array; of a table, the numbers that its encoding makes.
+        `module.predict_members(x)` gives each member's.
+        """
+        from nu_ensembles.export import torch_ensemble
+
+        return torch_ensemble(self)
 
     def compile(self, outputs: Sequence[str] = ("probabilities",)) -> CompiledEnsemble:
         """This ensemble made ready to answer single rows and small batches at once, from any number of threads.
