@@ -4,8 +4,13 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import io
+import json
 import pickle
+import subprocess
+import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -59,3 +64,39 @@ def test_skops_dumps_and_loads(of_numbers: nu.Ensemble, rows: np.ndarray) -> Non
     assert trusted == ["nu_ensembles.ensemble.trained.Ensemble"]
     found = skops.load(io.BytesIO(dumped), trusted=trusted)
     np.testing.assert_array_equal(found.predict_proba(rows), of_numbers.predict_proba(rows))
+
+
+def test_a_folder_for_a_hub_has_a_page_of_what_the_manifest_knows(of_a_table: nu.Ensemble, tmp_path: Path) -> None:
+    told = dataclasses.replace(of_a_table, training={"method": "nu", "verdict": "β = 0.01, 60 steps: as it was found."})
+    told.save(tmp_path / "hub", model_card=True)
+    page = (tmp_path / "hub" / "README.md").read_text(encoding="utf-8")
+    assert page.startswith("---\nlibrary_name: nu-ensembles\n")
+    assert "β = 0.01, 60 steps: as it was found." in page
+    assert "| city | category" in page
+    table = mixed_table(5)
+    np.testing.assert_array_equal(
+        nu.Ensemble.load(tmp_path / "hub").predict_proba(table), of_a_table.predict_proba(table)
+    )
+
+
+@pytest.mark.slow
+def test_mlflow_loads_what_was_saved_for_it(of_a_table: nu.Ensemble, tmp_path: Path) -> None:
+    pytest.importorskip("mlflow", reason="needs the extra mlflow")
+    code = (
+        "import sys, mlflow, pandas; frame = pandas.read_json(sys.argv[2], orient='records');"
+        "print(mlflow.pyfunc.load_model(sys.argv[1]).predict(frame).to_json(orient='values'))"
+    )
+    from nu_ensembles.serving import mlflow_model
+
+    rows = [{"age": 31.0, "city": "Ulm", "size": "M", "bought": "2021-01-31", "year": 2020}]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mlflow_model.save_model(of_a_table, tmp_path / "model")
+    command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "model"), str(tmp_path / "rows.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    import pandas
+
+    frame = pandas.DataFrame(rows)
+    np.testing.assert_allclose(json.loads(done.stdout), of_a_table.predict_proba(frame), atol=1e-6)

@@ -191,13 +191,14 @@ class Ensemble:
             check_kind(part, self.pixels, "X")
         return network_rows(part, self.standardisation)
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, model_card: bool = False) -> None:
         """Writes the ensemble into a new folder, which appears whole or not at all.
 
         Args:
           folder: its path; refused if it exists.
+          model_card: put a README.md beside, as model hubs show it.
         """
-        write_ensemble(self, folder)
+        write_ensemble(self, folder, model_card)
 
     def export(
         self,
