@@ -18,12 +18,14 @@ from cyclopts import App, CycloptsError
 from nu_ensembles._version import __version__
 from nu_ensembles.cli.check import check
 from nu_ensembles.cli.configuration import from_config_file
+from nu_ensembles.cli.confirm import confirm
 from nu_ensembles.cli.corrupt import corrupt
 from nu_ensembles.cli.demo import demo
 from nu_ensembles.cli.doctor import doctor
 from nu_ensembles.cli.evaluate import evaluate
 from nu_ensembles.cli.export import export
 from nu_ensembles.cli.fit import fit
+from nu_ensembles.cli.help_pages import WithoutStars
 from nu_ensembles.cli.predict import predict
 from nu_ensembles.cli.profile import profile
 from nu_ensembles.cli.report import report
@@ -56,6 +58,7 @@ app = App(
     name=PROGRAM,
     help=HELP,
     version=__version__,
+    help_formatter=WithoutStars(),
     result_action="return_value",
     # Errors are printed and turned into exit codes by `main`.
     print_error=False,
@@ -63,7 +66,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 for number, command in enumerate(
-    (demo, check, fit, predict, evaluate, export, serve, corrupt, study, report, doctor, profile)
+    (demo, check, fit, predict, evaluate, confirm, export, serve, corrupt, study, report, doctor, profile)
 ):
     app.command(command, sort_key=number, config=from_config_file if command is fit else None)
 

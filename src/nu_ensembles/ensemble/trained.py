@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from nu_ensembles.calibration import FittedCalibrator
-from nu_ensembles.checks import check_whole
+from nu_ensembles.checks import check_whole, refuse_forks
 from nu_ensembles.companion import Companion
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.ensemble.files import read_fields, write_ensemble
@@ -174,6 +174,7 @@ class Ensemble:
             check_rows(x[:0] if x.ndim > 1 else x, "X", self.row_shape, least_rows=0)
         if batch_size is not None:
             check_whole(batch_size, "batch_size")
+        refuse_forks()
         params, model_state = jax.device_put((self.params, self.model_state))
         for start in range(0, len(x), ROWS_PER_PASS):
             inputs = self._network_rows(x[start : start + ROWS_PER_PASS], first_row=start)

@@ -13,7 +13,7 @@ from nu_ensembles.errors import InputError
 
 
 class Expectation(Protocol):
-    """What is expected on unlabelled rows: `deployment.Expected`, or anything that says so in words."""
+    """What is expected on unlabelled rows: `deployment.DeploymentExpectation`, or anything that says so in words."""
 
     def sentence(self) -> str: ...
     @property
@@ -57,7 +57,7 @@ class Given:
       strange: row number -> what is unlike the training rows in it, the strangest first; None where nobody looked.
       n_strange: how many rows are so.
       training: how the ensemble came about.
-      calibrator: the name of what calibrates the probabilities, empty for nothing.
+      beside: what becomes of the mean of the members, in words ("calibrated by temperature"); empty for nothing.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Given:
     strange: Mapping[int, str] | None = None
     n_strange: int = 0
     training: Training = dataclasses.field(default_factory=Training)
-    calibrator: str = ""
+    beside: str = ""
 
     def __post_init__(self) -> None:
         if not len(self.probabilities):
