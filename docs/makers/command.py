@@ -18,6 +18,7 @@ from makers import (
     rivals,
     speed,
     studies,
+    taken_elsewhere,
     theory,
     walk,
 )
@@ -33,6 +34,7 @@ MAKERS: dict[str, Maker] = {
     "corruptions": corruptions.MAKER,
     "deployment": deployment.MAKER,
     "metrics": metrics.MAKER,
+    "taken-elsewhere": taken_elsewhere.MAKER,
     "theory": theory.MAKER,
     "tables": own_tables.MAKER,
     "walk": walk.MAKER,

@@ -20,6 +20,7 @@ from nu_ensembles._version import __version__
 from nu_ensembles.companion import Companion
 from nu_ensembles.contents import Manifest, array_of, classes_to_json, parsed, refuse_not_finite, unfit
 from nu_ensembles.engine.initial import stacked_shapes
+from nu_ensembles.ensemble.model_card import FILE, model_card
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.models import Model, from_spec, network_for, split_variables
 from nu_ensembles.models.inspect import variable_shapes
@@ -36,10 +37,12 @@ MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"
 COMPANION = "companion/"
 
 
-def write_ensemble(ensemble: Ensemble, folder: str | Path) -> None:
+def write_ensemble(ensemble: Ensemble, folder: str | Path, with_card: bool = False) -> None:
     """Writes an ensemble into a new folder, which appears whole or not at all."""
     with storage.new_folder(folder) as inside:
         fill_folder(ensemble, inside)
+        if with_card:
+            storage.write_bytes(inside / FILE, model_card(ensemble).encode())
 
 
 def fill_folder(ensemble: Ensemble, inside: Path) -> None:
