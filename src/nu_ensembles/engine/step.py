@@ -64,6 +64,10 @@ class NetworkPass:
         output, features = logits_and_features(self.model, variables, x, key=self._next_key(), train=True)
         return self._logits(output), features
 
+    def at(self, params: Any) -> NetworkPass:
+        """The same network and keys at other parameters."""
+        return NetworkPass(self.model, params, self.state, self.key, self.first_key)
+
     def _next_key(self) -> Array:
         number, self.n_passes = self.n_passes, self.n_passes + 1
         return self.first_key if number == 0 and self.first_key is not None else pass_key(self.key, number)
@@ -89,6 +93,10 @@ class JointPass:
     def with_features(self, x: Array) -> tuple[Array, Array]:
         """Logits `[K, B, C]`, and what enters the last layers, `[K, B, F]`."""
         return self._all_lanes(lambda forward, x: forward.with_features(x), x)
+
+    def at(self, params: Any) -> JointPass:
+        """The same networks and keys at other parameters."""
+        return JointPass(self.model, params, self.state, self.keys)
 
     def _all_lanes(self, pass_through: Callable[..., Any], *inputs: Array) -> Any:
         def one_lane(params: Any, state: Any, key: Array, *inputs: Array) -> tuple[Any, Any]:
@@ -185,7 +193,7 @@ def draw_batch(program: Program, lanes: Lanes, data: TrainingData, draws: Draws,
     """The batches of all lanes, leaves `[R, …]`."""
     rows = jnp.take_along_axis(lanes.rows, draws.rows, axis=1)
     batch = jax.vmap(partial(make_batch, program, data))(lanes.member, rows, draws.unlabeled_rows, draws.batch_keys)
-    return batch._replace(step=jnp.full(lanes.member.shape, step))
+    return batch._replace(step=jnp.full(lanes.member.shape, step), n_rows=lanes.n_rows)
 
 
 def train_step(

@@ -22,6 +22,7 @@ from nu_ensembles.engine.initial import stacked_shapes
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.models import Model, from_spec, network_for, split_variables
 from nu_ensembles.models.inspect import variable_shapes
+from nu_ensembles.models.wrapped import unwrapped, wrapped
 from nu_ensembles.problem import Standardisation
 from nu_ensembles.tables import TableEncoding
 
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from nu_ensembles.ensemble.trained import Ensemble
 
 # Version 1 knows nothing of dropout masks, version 2 nothing of tables, version 3 nothing of calibrators; what has none
-# of these is still written as version 1, for older versions to read.
-FORMAT = 4
+# of these is still written as version 1, for older versions to read. Version 4 knows nothing of networks around others.
+FORMAT = 5
 MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"
 
 
@@ -49,10 +50,12 @@ def fill_folder(ensemble: Ensemble, inside: Path) -> None:
     if ensemble.mask_keys is not None:
         arrays["mask_keys"] = ensemble.mask_keys
     checksum = storage.save_arrays(inside / WEIGHTS, arrays)
+    network, wrapper = unwrapped(ensemble.model)
     manifest = {
         "format": _format(ensemble),
         "package": f"nu-ensembles {__version__}",
-        "model": ensemble.model.spec.to_dict() if ensemble.model.spec else None,
+        "model": network.spec.to_dict() if network.spec else None,
+        **({} if wrapper is None else {"wrapper": wrapper.to_dict()}),
         "n_members": ensemble.n_members,
         "n_networks": ensemble.n_networks,
         "row_shape": list(ensemble.row_shape),
@@ -84,7 +87,7 @@ def read_fields(folder: str | Path, model: Model | None) -> dict[str, Any]:
     arrays = storage.load_arrays(weights, manifest.weights.sha256)
     where = f"The weights {weights}"
     refuse_not_finite(arrays, where)
-    network = _network(manifest, model, folder, len(arrays))
+    network = _wrapped(manifest, _network(manifest, model, folder, len(arrays)), folder)
     encoding = None
     if manifest.table is not None:
         encoding = TableEncoding.from_json(manifest.table, f"The manifest {folder / MANIFEST}: 'table'")
@@ -160,8 +163,24 @@ def _network(manifest: Manifest, model: Model | None, folder: Path, n_arrays: in
         ) from error
 
 
+def _wrapped(manifest: Manifest, network: Model, folder: Path) -> Model:
+    """The network with what was around it."""
+    form = manifest.wrapper
+    if form is None:
+        return network
+    try:
+        return wrapped(network, form.name, **form.options)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise DamagedFileError(
+            f"What is around the network in {folder / MANIFEST} cannot be made: {error} It was altered; restore it "
+            "from a copy."
+        ) from error
+
+
 def _format(ensemble: Ensemble) -> int:
     """The oldest version of the manifest that says all there is."""
+    if unwrapped(ensemble.model)[1] is not None:
+        return 5
     if ensemble.calibrator is not None:
         return 4
     if ensemble.encoding is not None:
