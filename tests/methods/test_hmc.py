@@ -39,12 +39,12 @@ def test_bayesian_logistic_regression_is_that_of_quadrature(tmp_path: Path) -> N
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20, 1)).astype(np.float32)
     y = (x[:, 0] + 0.7 * rng.normal(size=20) > 0).astype(int)
-    method = HMC(n_chains=4, n_samples=250, burn_in=50, step_size=0.1, prior_variance=1.0)
-    # All thousand samples are members.
-    ensemble = nu.fit(LINEAR, x, y, method=method, n_members=1000, steps=1, seed=0, standardize=False)
+    method = HMC(n_chains=4, n_samples=200, burn_in=30, step_size=0.1, prior_variance=1.0)
+    # All eight hundred samples are members.
+    ensemble = nu.fit(LINEAR, x, y, method=method, n_members=800, steps=1, seed=0, standardize=False)
     at = np.array([[-2.0], [-0.5], [0.0], [1.0], [3.0]], np.float32)
     expected = posterior_mean_probability(x, y, at, 1.0)
-    np.testing.assert_allclose(ensemble.predict_proba(at)[:, 1], expected, atol=0.015)
+    np.testing.assert_allclose(ensemble.predict_proba(at)[:, 1], expected, atol=0.02)
     told = ensemble.training["procedure"]
     assert told["acceptance"] > 0.9
     assert told["leapfrog_steps"] == 16
@@ -57,7 +57,7 @@ def test_bayesian_logistic_regression_is_that_of_quadrature(tmp_path: Path) -> N
 @needs_blackjax
 def test_a_run_that_would_take_too_long_says_how_long(blobs) -> None:
     x, y, _ = blobs
-    with pytest.raises(InputError, match=r"40 rows would take about .* \(2,036,960 leapfrog steps of 3 chains\), more"):
+    with pytest.raises(InputError, match=r"40 rows would take about .* \(2,037,250 leapfrog steps of 3 chains\), more"):
         nu.fit("mlp", x, y, method=HMC(step_size=1e-4, most_minutes=1e-6), steps=1)
 
 

@@ -24,6 +24,7 @@ from nu_ensembles.methods.single import Single
 from nu_ensembles.methods.standard import Standard
 from nu_ensembles.methods.swag import Swag
 from nu_ensembles.methods.trainer import Members, Networks, Snapshots, Trainer, TrainingRows
+from nu_ensembles.methods.transformation_ensemble import TransformationEnsemble
 
 __all__ = [
     "HMC",
@@ -60,6 +61,7 @@ __all__ = [
     "Swag",
     "Trainer",
     "TrainingRows",
+    "TransformationEnsemble",
     "build",
     "hyper_parameters",
     "method",

@@ -113,9 +113,10 @@ def mixing(visited: np.ndarray, diagnostics: Any) -> dict[str, float | None]:
     if not moving.size:
         return told
     if len(moving) > 1:
-        r_hat = np.asarray(diagnostics.potential_scale_reduction(moving))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            r_hat = np.asarray(diagnostics.potential_scale_reduction(moving))
+            ess = np.asarray(diagnostics.effective_sample_size(moving))
         told |= {"r_hat_median": finite(np.median(r_hat)), "r_hat_largest": finite(np.max(r_hat))}
-        ess = np.asarray(diagnostics.effective_sample_size(moving))
         told |= {"ess_median": finite(np.median(ess)), "ess_smallest": finite(np.min(ess))}
     return told
 

@@ -27,10 +27,11 @@ from nu_ensembles.methods.self_training import SelfTraining
 from nu_ensembles.methods.single import Single
 from nu_ensembles.methods.standard import Standard
 from nu_ensembles.methods.swag import Swag
+from nu_ensembles.methods.transformation_ensemble import TransformationEnsemble
 
 _LOSSES = (Standard, Nu, AgreeToDisagree, Pac2, Pac2B, Dice, LabelSmoothing, Mixup, ConfidencePenalty)
 _FLOWS = (RepulsiveEnsemble, FeatureFlow)
-_PROCEDURES = (Single, McDropout, Swag, CyclicalSGMCMC, HMC, Laplace, HyperDeep, SelfTraining)
+_PROCEDURES = (Single, McDropout, Swag, CyclicalSGMCMC, HMC, Laplace, HyperDeep, SelfTraining, TransformationEnsemble)
 METHODS: dict[str, type] = {cls.name: cls for cls in (*_LOSSES, *_FLOWS, *_PROCEDURES)}
 
 

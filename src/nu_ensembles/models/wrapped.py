@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from nu_ensembles.errors import InputError, unknown_name
+from nu_ensembles.models.image_maps import MAPS
 from nu_ensembles.models.model import Model, join_variables, logits_and_features, split_variables
 
 
@@ -127,4 +128,23 @@ def probit(inner: Model) -> Model:
     return Model(init, apply)
 
 
-WRAPPERS: dict[str, Callable[..., Model]] = {"probit": probit}
+def transformed(inner: Model, transformations: tuple[str, ...]) -> Model:
+    """A network that sees a transformation of each row; its own variable `transformation` is the number of that."""
+    for each in transformations:
+        if each not in MAPS:
+            raise unknown_name("transformation", each, MAPS)
+
+    def init(key: Array, x: Array) -> Any:
+        params, state = around(*split_variables(inner.init(key, x)), transformation=jnp.zeros((), jnp.int32))
+        return {**params, **state}
+
+    def apply(variables: Any, x: Array, *, key: Array | None, train: bool) -> Any:
+        if train:
+            raise InputError("A network with a transformation is made after its training; train the one inside.")
+        seen = jax.lax.switch(variables["transformation"], [MAPS[each] for each in transformations], x)
+        return inner.apply(inside(variables), seen, key=key, train=False)
+
+    return Model(init, apply)
+
+
+WRAPPERS: dict[str, Callable[..., Model]] = {"probit": probit, "transformed": transformed}
