@@ -12,6 +12,7 @@ from nu_ensembles_studies.experiments.ensemble_size import ENSEMBLE_SIZE
 from nu_ensembles_studies.experiments.gains_by_size import WHEN
 from nu_ensembles_studies.experiments.label_ablation import LABEL_ABLATION
 from nu_ensembles_studies.experiments.methods import METHODS_STUDY
+from nu_ensembles_studies.experiments.rivals import RIVALS_STUDY
 from nu_ensembles_studies.experiments.table1 import TABLE1
 from nu_ensembles_studies.experiments.training_size import TRAINING_SIZE
 from nu_ensembles_studies.experiments.unlabelled_size import UNLABELLED_SIZE
@@ -30,6 +31,7 @@ STUDIES: dict[str, Study] = {
         UNLABELLED_SIZE,
         WHEN,
         METHODS_STUDY,
+        RIVALS_STUDY,
     )
 }
 

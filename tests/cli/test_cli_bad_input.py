@@ -70,12 +70,6 @@ def test_labels_that_are_no_classes(desk, labels, says):
     refused(desk, desk.fit, "train.csv", says)
 
 
-def test_a_class_with_a_single_row_where_rows_are_held_out(desk):
-    desk.write("train.csv", desk.rows(24, 0)[0], ["bird", *["cat", "dog"] * 11, "cat"])
-    run_folder = ("--run-folder", desk.folder / "run")
-    refused(desk, lambda: desk.fit("--beta", "auto", *run_folder), "single labelled row", "add a row")
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [

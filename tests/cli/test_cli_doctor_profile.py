@@ -23,6 +23,7 @@ def test_doctor_tells_devices_versions_cache_and_plans(desk, monkeypatch):
     assert found["versions"]["jax"]
     assert found["compilation_cache"]["state"] == "on"
     assert [(plan["network"], plan["plan"]["name"]) for plan in found["plans"]] == [("mlp", "vectorised")]
+    monkeypatch.setenv("COLUMNS", "300")
     text = desk.run("doctor", "--members", 7).out
     assert "7 members of" in text
     assert "NU_ENSEMBLES_COMPILATION_CACHE=off" in text

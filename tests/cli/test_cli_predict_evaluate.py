@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import nu_ensembles as nu
-from nu_ensembles.cli.evaluate import METRICS, OF_MEMBERS
+from nu_ensembles.cli.evaluate import HEADLINES, METRICS
+from nu_ensembles.ensemble.scoring import OF_MEMBERS
 from nu_ensembles.metrics import evaluate
 
 
@@ -60,13 +61,23 @@ def test_a_model_saved_from_arrays_takes_columns_in_their_order(desk, trained):
     np.testing.assert_array_equal(np.float32(json.loads(outcome.out)["probabilities"]), expected)
 
 
-def test_evaluate_knows_the_target_and_prints_every_metric_with_direction_and_meaning(desk, trained):
-    outcome = desk.run("evaluate", trained, desk.test)
+def test_evaluate_knows_the_target_and_prints_every_metric_with_direction_and_meaning(desk, trained, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    outcome = desk.run("evaluate", trained, desk.test, "--all")
     assert outcome.code == 0
     lines = outcome.out.splitlines()
     assert lines[0] == "30 rows, 2 members, 2 classes"
     assert [line.split()[0] for line in lines[3:]] == list(METRICS)
     assert lines[3].endswith("higher  share of rows whose most probable class is right")
+
+
+def test_five_numbers_come_first_and_fit_a_terminal(desk, trained, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = desk.run("evaluate", trained, desk.test, "--intervals").out.splitlines()
+    assert [line.split()[0] for line in lines[3:] if line[:1].isalpha()] == list(HEADLINES)
+    assert lines[-1] == "--all shows the other 22 metrics."
+    assert max(map(len, lines)) <= 80
+    assert max(map(len, desk.run("evaluate", trained, desk.test, "--intervals", "--all").out.splitlines())) <= 80
 
 
 def test_evaluate_gives_the_numbers_of_the_library(desk, trained):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from nu_ensembles import storage
-from nu_ensembles.tuning.search import Trial
+from nu_ensembles.tuning.trial import Trial
 
 # Easy rows: the longest training is the best, so the final one has several compiled calls to be stopped between.
 OPTIONS = (

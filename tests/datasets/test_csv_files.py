@@ -116,6 +116,7 @@ def test_rows_beyond_a_block_are_read_and_counted(write):
         ("a,b\n1,2\n3,x\n", {"column_types": {"b": "number"}}, "'b' of FILE holds 'x' in row 2 where numbers were"),
         ("a;b\n1,5;2\n1.5;3\n", {}, "column 'a' of FILE writes numbers in several ways (1,5 and 1.5): use one"),
         ("a,label\n1,2\n", {"target": "lable"}, "name one of 'a', 'label' (did you mean 'label'?)."),
+        ("a,Label\n1,2\n", {"target": "label"}, "name one of 'a', 'Label' (did you mean 'Label'?)."),
         ("a,b\n1,2\n", {"target": "species"}, "has no target column 'species': name one of 'a', 'b'."),
         (",".join(f"c{n}" for n in range(500)), {"target": "?"}, "'c10', 'c11', … (500 in all)."),
         ("a,b\n1,2\n", {"drop": ["id"]}, "has no column 'id' to drop: name one of 'a', 'b'."),

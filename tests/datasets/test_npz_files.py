@@ -116,7 +116,7 @@ def test_a_flipped_byte_in_the_data_is_found_by_the_archives_own_checksum(save):
         read_table(path)
 
 
-@pytest.mark.parametrize("content", [b"X", b"a,b\n1,2\n", b"\x80\x04K\x01.", b"PK\x03\x04"])
+@pytest.mark.parametrize("content", [b"X", b"\x80\x04K\x01.", b"PK\x03\x04"])
 def test_a_foreign_file_with_that_ending_is_damaged(tmp_path, content):
     (tmp_path / "data.npz").write_bytes(content)
     with pytest.raises(DamagedFileError, match=r"data\.npz is not a complete npz file"):

@@ -32,6 +32,7 @@ def written(path: Path, content: bytes) -> Path:
         ("a.csv", CSV.replace(",", ";").replace(".", ",").encode()),
         ("a.csv", CSV.encode("utf-8-sig")),
         ("a.csv", CSV.encode("utf-16")),
+        ("a.csv", b"sep=|\r\n" + CSV.replace(",", "|").encode()),
     ],
 )
 def test_the_same_table_in_many_dresses(tmp_path: Path, name: str, content: bytes) -> None:
@@ -57,6 +58,15 @@ def test_what_is_not_utf_8_is_read_as_latin_1_with_a_note(tmp_path: Path) -> Non
     assert table.X.parts[1].levels == ("café",)
 
 
+def test_latin_1_as_windows_writes_it_keeps_its_dashes_and_what_has_none_is_plain_latin_1(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", "a,b\n1,caf\u00e9 \u2013 bar\n2,x\n".encode("cp1252"))
+    with pytest.warns(DataWarning, match="read as Latin-1"):
+        assert read_table(path).X.parts[1].levels == ("caf\u00e9 \u2013 bar", "x")
+    written(path, b"a,b\n1,caf\xe9\x81\n2,x\n")
+    with pytest.warns(DataWarning, match="read as Latin-1"):
+        assert read_table(path).X.parts[1].levels == ("caf\u00e9\x81", "x")
+
+
 def test_a_packed_file_that_was_cut_off_is_damaged(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv.gz", gzip.compress(CSV.encode() * 100)[:-9])
     with pytest.raises(DamagedFileError, match=r"a\.csv\.gz is not a complete gzip file"):
@@ -79,6 +89,11 @@ def npz() -> bytes:
         ("a.csv", gzip.compress(b"a", mtime=0), "but compressed with gzip: give it the ending .csv.gz"),
         ("a.tsv", b"\n<!DOCTYPE HTML>\n<html>", "but a web page: download the file itself"),
         ("a.csv", b"\x89PNG\r\n", "but an image: give the folder that holds it"),
+        ("a.parquet", CSV.encode(), "is not what its ending .parquet says but text: give it the ending .csv"),
+        ("a.npz", CSV.encode(), "is not what its ending .npz says but text"),
+        ("a.csv.gz", CSV.encode(), "is not what its ending .gz says but text"),
+        ("a.xlsx", b"PK", "a.xlsx: '.xlsx'; save it as csv"),
+        ("a.2024.gz", b"\x1f\x8b", "a.2024.gz: '.2024.gz'; give it the ending .csv.gz"),
         ("a.csv", b"\xd0\xcf\x11\xe0\xa1\xb1", "but an Excel workbook: save it as csv"),
     ],
 )
@@ -101,11 +116,17 @@ def test_kept_columns_are_text_beside_the_features(tmp_path: Path) -> None:
         read_table(tmp_path / "a.csv", keep=["idd"])
 
 
-@pytest.mark.parametrize("gap", ["", "NaN", "NA", "null"])
+@pytest.mark.parametrize("gap", ["", "NaN", "NA", "null", "None"])
 def test_rows_without_a_label_are_kept_with_none(tmp_path: Path, gap: str) -> None:
     y = read_table(written(tmp_path / "a.csv", f"a,y\n1,3\n2,{gap}\n3,4\n".encode()), target="y").y
     assert y is not None
     assert y.tolist() == [3, None, 4]
+
+
+def test_the_word_none_is_a_class(tmp_path: Path) -> None:
+    y = read_table(written(tmp_path / "a.csv", b"a,y\n1,none\n2,NONE\n"), target="y").y
+    assert y is not None
+    assert y.tolist() == ["none", "NONE"]
 
 
 def test_text_makes_a_table_of_columns(tmp_path: Path) -> None:

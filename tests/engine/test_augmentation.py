@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nu_ensembles.engine.augmentation import FlipAndCrop, as_augmentation
+from nu_ensembles.engine.augmentation import FlipAndCrop, augmentation_of
 from nu_ensembles.errors import InputError
 
 IMAGES = np.arange(1, 1 + 64 * 5 * 6 * 2, dtype=np.float32).reshape(64, 5, 6, 2)
@@ -69,17 +69,12 @@ def test_every_combination_of_flip_and_offsets_is_as_likely_as_any_other() -> No
 
 
 def test_the_named_augmentation_is_the_published_padding_with_all_offsets() -> None:
-    assert as_augmentation("flip_crop") == FlipAndCrop(padding=4, published_offsets=False)
-
-
-def test_callables_and_none_pass_through() -> None:
-    assert as_augmentation(draws) is draws  # pyright: ignore[reportArgumentType]
-    assert as_augmentation(None) is None
+    assert augmentation_of("flip_crop") == FlipAndCrop(padding=4, published_offsets=False)
 
 
 def test_an_unknown_name_suggests_the_nearest() -> None:
     with pytest.raises(InputError, match=r"Unknown augmentation 'flipcrop'. Did you mean 'flip_crop'"):
-        as_augmentation("flipcrop")
+        augmentation_of("flipcrop")
 
 
 def test_grey_images_need_no_axis_of_channels() -> None:

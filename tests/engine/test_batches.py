@@ -16,8 +16,9 @@ from nu_ensembles.backend import BLOCK, LONG_BLOCK
 from nu_ensembles.engine import blocks
 from nu_ensembles.engine.batches import batch_rows, padded_size, row_order
 from nu_ensembles.engine.blocks import LastingOrders, block_of, block_shapes
-from nu_ensembles.engine.step import BATCH_USES, NetworkPass, pass_key
+from nu_ensembles.engine.step import BATCH_USES
 from nu_ensembles.methods import Nu, Standard
+from nu_ensembles.methods.passes import NetworkPass
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -173,7 +174,7 @@ def test_no_two_draws_share_a_key_but_the_first_pass_of_a_network_which_has_its_
     ready = assembled(Nu(0.1))
     block = block_of(ready.program, ready.lanes, ready.data, 0)
     of_networks, of_first_passes = block.network_keys[..., 0], block.network_keys[..., 1]
-    expected = jax.vmap(jax.vmap(lambda key: pass_key(key, 0)))(of_networks)
+    expected = jax.vmap(jax.vmap(lambda key: jax.random.fold_in(key, 0)))(of_networks)
     np.testing.assert_array_equal(jax.random.key_data(of_first_passes), jax.random.key_data(expected))
     assert block.batch_keys.shape == (ready.lanes.n_lanes, BLOCK, len(BATCH_USES))
     words = [np.asarray(jax.random.key_data(keys)).reshape(-1, 2) for keys in (block.batch_keys, block.network_keys)]
@@ -189,7 +190,7 @@ def test_a_second_pass_of_a_network_has_another_key() -> None:
         return x
 
     key = jax.random.key(1)
-    for first_key in (None, pass_key(key, 0)):
+    for first_key in (None, jax.random.fold_in(key, 0)):
         forward = NetworkPass(models.Model(lambda key, x: (), apply), (), (), key, first_key)
         forward(jnp.zeros((1, 2)))
         forward(jnp.zeros((1, 2)))

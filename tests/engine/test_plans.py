@@ -17,6 +17,7 @@ from nu_ensembles.engine.fast.compilation import step_options
 from nu_ensembles.engine.loop import compiled_loop
 from nu_ensembles.engine.plans import Plan, choose_plan
 from nu_ensembles.engine.run import Run
+from nu_ensembles.engine.settings import Settings
 from nu_ensembles.engine.train import LOOK_BACK, Evaluate
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods import Nu, Standard, method
@@ -99,9 +100,9 @@ def test_a_sequential_method_says_why_its_members_cannot(assembled, requested: s
         chosen(assembled, requested, Sequential())
 
 
-def test_an_unknown_plan_suggests_the_nearest(assembled) -> None:
+def test_an_unknown_plan_suggests_the_nearest() -> None:
     with pytest.raises(InputError, match=r"Unknown plan 'vectorized'. Did you mean 'vectorised'"):
-        chosen(assembled, "vectorized")
+        Settings(plan="vectorized")
 
 
 def test_stopping_on_the_way_changes_no_bit_and_compiles_nothing(assembled, largest_difference) -> None:

@@ -30,10 +30,11 @@ from nu_ensembles.engine.settings import Settings
 from nu_ensembles.engine.step import ORDER, UNLABELED_ORDER, lane_key
 from nu_ensembles.engine.train import train
 from nu_ensembles.methods import Nu
+from nu_ensembles.models.inspect import Reading
 from nu_ensembles.problem import prepare, random_key
 from nu_ensembles.training.job import make_job
 from nu_ensembles.tuning.folds import held_out_of, stratified_folds
-from nu_ensembles.tuning.search import Trial
+from nu_ensembles.tuning.trial import Trial
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +146,7 @@ def test_members_that_see_what_earlier_ones_predict(training: Training) -> None:
 
 @trainings(NETWORKS)
 def test_steps_that_the_host_calls_on_every_core(training: Training, monkeypatch: pytest.MonkeyPatch, counted) -> None:
-    monkeypatch.setattr(plans, "uses_convolution", lambda *_: True)
+    monkeypatch.setattr(plans, "read_network", lambda *_: Reading(output=None, n_convolutions=1))
     monkeypatch.setattr(plans, "n_cores", lambda: 3)
     on_host, threads = counted(engine_run, "host_steps"), counted(host_steps, "side_by_side")
     trained = train(training.assembled(), N_STEPS)

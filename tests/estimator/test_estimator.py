@@ -22,10 +22,10 @@ from sklearn.preprocessing import StandardScaler
 
 import nu_ensembles as nu
 from nu_ensembles import models, tuning
-from nu_ensembles.errors import InputError
+from nu_ensembles.errors import DataWarning, InputError
 from nu_ensembles.metrics.temperature import scale_temperature
 from nu_ensembles.training import TrainingJob, runner
-from nu_ensembles.tuning.search import Trial
+from nu_ensembles.tuning.trial import Trial
 
 # The sizes of the other tests, so that all share compiled programs: 20 steps of 8 rows.
 SMALL: dict[str, Any] = {
@@ -622,6 +622,11 @@ def test_the_length_and_temperature_of_a_procedure_come_from_the_whole_of_it_fol
         f"{swag.temperature_:.2f}. Calibrated by temperature (calibration='temperature'): no clear gain out of fold."
     )
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+    # A finished run folder holds its model, also from Python.
+    loaded = nu.Ensemble.load(tmp_path / "run" / "model")
+    assert loaded.training["verdict"] == swag.verdict_
+    assert (loaded.predict_proba(x) == swag.predict_proba(x)).all()
+    assert not (tmp_path / "run" / "unfinished").exists()
 
 
 @pytest.mark.usefixtures("fewer_lengths")
@@ -646,7 +651,7 @@ def test_a_killed_search_of_a_procedure_goes_on_where_it_was(
     kept = {path.name for path in (run_folder / "checkpoints").iterdir()}
     assert {"1-steps-without-fold-0.json", "20-steps-without-fold-0.safetensors"} <= kept
     trained_stages.clear()
-    with pytest.raises(InputError, match="belongs to other data or settings; use the same ones to resume the run"):
+    with pytest.raises(InputError, match="belongs to other data or settings; use the same ones to resume it"):
         standard(**options, run_folder=run_folder, resume=True).fit(x + 1, y)
     resumed = standard(**options, run_folder=run_folder, resume=True).fit(x, y)
     assert trained_stages == [(20, 1), (20, 20), (40, unbroken.n_steps_)]
@@ -756,13 +761,27 @@ def test_an_unknown_method_suggests_the_nearest(blobs) -> None:
         ({"y": np.zeros(40)}, "y holds one class only"),
         ({"y": np.linspace(0, 1, 40)}, "Unknown label type"),
         ({"sample_weight": np.zeros(40)}, "at least one non-zero"),
-        ({"y": np.r_[np.zeros(20), np.ones(19), 2]}, "a single labelled row .*add a row, give a validation set"),
     ],
 )
 def test_data_that_cannot_be_used_are_refused(blobs, changes: dict[str, Any], sentence: str) -> None:
     x, y, u = blobs
     with pytest.raises(ValueError, match=sentence):
         auto().fit(**{"X": x, "y": y, "X_unlabeled": u, **changes})
+
+
+def test_a_class_with_a_single_row_is_learnt_and_named(blobs) -> None:
+    x, y, u = blobs
+    with pytest.warns(DataWarning, match=r"A single labelled row in class 7: it trains in every fold"):
+        clf = auto().fit(x, np.r_[y[:39], 7], X_unlabeled=u)
+    assert clf.classes_.tolist() == [0, 1, 2, 7]
+    assert clf.search_ is not None
+    assert 39 not in clf.search_.out_of_fold.rows
+
+
+def test_a_validation_set_with_a_class_that_does_not_train_is_refused(blobs) -> None:
+    x, y, u = blobs
+    with pytest.raises(InputError, match=r"label 7, which is not among the classes \[0, 1, 2\]"):
+        auto().fit(x, y, X_unlabeled=u, validation=(x[:3], [0, 1, 7]))
 
 
 def test_rows_all_marked_unlabelled_are_refused(blobs) -> None:

@@ -12,9 +12,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nu_ensembles as nu
+from nu_ensembles.companion.forest import with_one_vote_each
+from nu_ensembles.companion.trees import Trees
 from nu_ensembles.errors import InputError
-from nu_ensembles.estimator.tempered_forest import with_one_vote_each
-from nu_ensembles.estimator.trees import Trees
 from nu_ensembles.storage import load_arrays, save_arrays
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from nu_ensembles import metrics
 from nu_ensembles.errors import InputError
-from nu_ensembles.metrics.bootstrap import interval, resample_counts, resampled
+from nu_ensembles.metrics.bootstrap import interval, resample_counts, resampled, wilson
 from nu_ensembles.metrics.evaluation import ensemble_statistics
 from nu_ensembles.metrics.weighting import unit_weights
 
@@ -214,3 +214,33 @@ def test_unit_weights_give_the_plain_value(ensemble):
     statistics = ensemble_statistics(members, labels, reuse=True)(unit_weights(30))
     plain = metrics.evaluate(members, labels)
     assert {name: float(value[0]) for name, value in statistics.items()} == pytest.approx(plain)
+
+
+def test_labels_of_any_type_are_scored_with_the_classes_that_they_name(ensemble):
+    members, labels = ensemble(2, 30, 3, seed=9)
+    plain = metrics.evaluate(members, labels)
+    for classes in (np.array(["ant", "bee", "cat"]), [10.0, 20.0, 30.0], np.array([None, True, "x"], object)):
+        assert metrics.evaluate(members, np.asarray(classes)[labels], classes=classes) == plain
+    with pytest.raises(InputError, match="The label 'dog' is not among the classes"):
+        metrics.evaluate(members, ["dog"] * 30, classes=["ant", "bee", "cat"])
+    with pytest.raises(InputError, match="name each class once"):
+        metrics.evaluate(members, labels, classes=[0, 1, 1])
+    with pytest.raises(InputError, match="There are 4 classes for 3 columns of probabilities"):
+        metrics.evaluate(members, labels, classes=[0, 1, 2, 3])
+    with pytest.raises(InputError, match=r"pass classes=clf\.classes_"):
+        metrics.evaluate(members, ["ant"] * 30)
+
+
+def test_where_all_rows_are_right_accuracy_has_wilsons_interval():
+    scores = metrics.evaluate(np.tile([0.9, 0.1], (2, 20, 1)), np.zeros(20, int), intervals=0.95, n_resamples=20)
+    # 20 / (20 + 1.96²)
+    assert scores["accuracy_low"] == pytest.approx(0.8389, abs=1e-4)
+    assert (scores["accuracy"], scores["accuracy_high"], scores["member_accuracy_high"]) == (1, 1, 1)
+    assert scores["disagreement_low"] == 0
+    assert scores["disagreement_high"] == pytest.approx(0.1611, abs=1e-4)
+
+
+def test_wilsons_interval_is_the_published_one():
+    # Wilson's own formula with z = 1.96 for 8 of 10.
+    assert wilson(0.8, 10, 0.95) == pytest.approx((0.4902, 0.9433), abs=1e-4)
+    assert wilson(0.0, 10, 0.95) == pytest.approx((0.0, 0.2775), abs=1e-4)

@@ -14,7 +14,7 @@ from jax import Array
 
 from nu_ensembles import models
 from nu_ensembles.models import Model, uses_convolution, variable_shapes
-from nu_ensembles.models.inspect import n_convolutions
+from nu_ensembles.models.inspect import read_network
 
 
 def convolve(x: Array) -> Array:
@@ -87,12 +87,12 @@ def test_networks_are_told_apart(model: Model, expected: bool) -> None:
 
 @pytest.mark.parametrize(("name", "n"), [("mlp", 0), ("lenet", 2), ("wrn-22-4", 1 + 18 + 3)])
 def test_convolutions_are_counted(name: str, n: int) -> None:
-    assert n_convolutions(models.build(name, 3), (2, 8, 8, 1)) == n
+    assert read_network(models.build(name, 3), (8, 8, 1)).n_convolutions == n
 
 
 def test_nothing_is_computed() -> None:
-    # A terabyte of images would be noticed.
-    assert uses_convolution(models.lenet(10), (10_000_000, 256, 256, 3), jnp.float32)
+    # An image of a terabyte would be noticed.
+    assert read_network(models.lenet(10), (1 << 19, 1 << 19, 1)).output.shape == (2, 10)
 
 
 def test_a_network_is_read_once_for_each_shape_dtype_and_setting_of_jax() -> None:

@@ -113,7 +113,7 @@ def test_a_column_that_equals_the_labels_is_refused(column: RawColumn, y: Any) -
 
 def test_a_column_that_says_the_labels_in_other_words_is_noted_where_it_cannot_be_chance() -> None:
     words = encoded("copy", ["yes", "no"] * 10)
-    rows = RawTable((RawColumn("age", "number", np.arange(20.0)), words))
+    rows = RawTable((RawColumn("age", "number", np.arange(20.0) ** 2), words))
     with pytest.warns(DataWarning, match="The column 'copy' of X says what the labels say in other words"):
         prepare(rows, [1, 0] * 10)
     prepare(rows[:10], [1, 0] * 5)

@@ -70,7 +70,7 @@ def test_columns_that_tell_nothing_are_left_out_with_a_note(columns, left_out: s
 def test_text_whose_levels_hardly_repeat_is_left_out() -> None:
     words = [f"{number // 2} Main Street" if number < 12 else f"No. {number}" for number in range(20)]
     with pytest.warns(DataWarning, match="'street' .it is text whose 14 levels hardly repeat"):
-        assert fitted(table(age=list(range(20)), street=words)).columns == ("age",)
+        assert fitted(table(age=[1, 2] * 10, street=words)).columns == ("age",)
 
 
 def test_a_column_that_only_unlabelled_rows_fill_is_left_out() -> None:
@@ -145,3 +145,10 @@ def test_it_survives_as_json() -> None:
     encoding = fitted(table(a=[0.1, NAN, 1 / 3], b=["x", "x", "y"]))
     again = TableEncoding.from_json(json.loads(json.dumps(encoding.to_json())))
     assert again == encoding
+
+
+def test_a_column_that_counts_the_rows_is_used_with_a_note() -> None:
+    counted = table(number=list(range(7, 27)), age=[1, 2] * 10)
+    with pytest.warns(DataWarning, match="X has a column that counts the rows, 'number'; leave it out if"):
+        encoding = fitted(counted)
+    assert encoding.columns == ("number", "age")

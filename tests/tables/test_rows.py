@@ -28,7 +28,6 @@ def test_columns_are_declared_by_name() -> None:
         "size": ("ordered", ("S", "M", "L")),
         "grade": ("ordered", ("1", "2", "3")),
     }
-    assert read_column_types(None) == {}
 
 
 @pytest.mark.parametrize(

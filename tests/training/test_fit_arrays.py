@@ -19,7 +19,7 @@ import nu_ensembles as nu
 from nu_ensembles import metrics, models, storage
 from nu_ensembles.errors import InputError, NonFiniteLossError
 from nu_ensembles.methods import Nu, Standard, method
-from nu_ensembles.training import runner
+from nu_ensembles.training import RunFolder, runner
 
 Fit = Callable[..., nu.Ensemble]
 NETWORK = models.mlp(3, hidden=(8,))
@@ -379,6 +379,36 @@ def test_a_run_folder_ends_with_scores_and_the_model_and_no_checkpoint(fit: Fit,
     assert_same_bits(nu.Ensemble.load(tmp_path / "run" / "model"), ensemble)
     with pytest.raises(InputError, match="holds a finished run"):
         fit(method=Nu(0.1), run_folder=tmp_path / "run", resume=True)
+
+
+def test_what_led_to_the_model_is_removed_only_after_it_is_saved(
+    fit: Fit, fitted: nu.Ensemble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_disk(*_: Any) -> None:
+        raise InputError("model cannot be written (No space left on device): choose a place with room.")
+
+    run = tmp_path / "run"
+    options: dict[str, Any] = {"method": Nu(0.1), "run_folder": run, "checkpoint_seconds": 0}
+    with monkeypatch.context() as patch:
+        patch.setattr(nu.Ensemble, "save", full_disk)
+        with pytest.raises(InputError, match="No space left"):
+            fit(**options)
+    assert (run / "checkpoints" / "checkpoint.json").exists()
+    assert (run / "unfinished").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "end", full_disk)  # as if it were killed when the model had just been saved
+        with pytest.raises(InputError, match="No space left"):
+            fit(**options, resume=True)
+    assert_same_bits(nu.Ensemble.load(run / "model"), fitted)
+    assert_same_bits(fit(**options, resume=True), fitted)
+    assert not (run / "unfinished").exists()
+
+
+def test_classes_that_cannot_be_saved_are_refused_before_the_training(fit: Fit, blobs, tmp_path: Path) -> None:
+    labels = np.array([b"a", b"b", b"c"])[blobs[1]]
+    with pytest.raises(InputError, match="Only classes that are text, numbers, booleans or dates can be saved"):
+        fit(y=labels, run_folder=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("plan", ["vectorised", pytest.param("sequential", marks=pytest.mark.slow)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from nu_ensembles.tuning.folds import Fold, HeldOut
 from nu_ensembles.tuning.scores import OutOfFold, paired_difference
 
 
-def table(losses: list[list[list[float]]], betas: list[float] | None = None) -> OutOfFold:
+def table(losses: Any, betas: list[float] | None = None) -> OutOfFold:
     """Losses `[P, S, N]` as they would stand after a search."""
     values = np.array(losses, dtype=float)
     n_candidates, n_stops, n = values.shape
@@ -126,28 +128,26 @@ def test_a_candidate_that_can_catch_up_is_not_dropped(levels: tuple[float, ...],
     assert found.is_beaten(1, 3) == dropped
 
 
-def test_the_reference_is_measured_wherever_another_candidate_is() -> None:
-    rising, fine = falling(1, 2, 3, 4), falling(1, 0.9, 0.8, 0.7)
-    assert table([rising, fine]).worth_going_on([0, 1], 1) == [0, 1]
-    assert table([rising, falling(1, 2, 3, 4)]).worth_going_on([0, 1], 1) == []
-    assert table([fine, rising]).worth_going_on([0, 1], 1) == [0]
+def test_a_probe_promises_something_if_its_best_is_ahead_by_more_than_noise() -> None:
+    # .1 of a mean loss of 1 lower on every row but for .02: 10 standard errors of .01. Then 1.2 errors of .08.
+    reference = [[1.0, 1.1, 0.9], [2.0, 2.0, 2.0]]
+    clear, noise = [[0.9, 0.98, 0.82], [0.0, 3.0, 3.0]], [[0.9, 1.15, 0.65], [2.0, 2.0, 2.0]]
+    assert table([reference, clear]).is_promising(1, 0)
+    assert not table([reference, noise]).is_promising(1, 0)
+    assert not table([reference, reference]).is_promising(1, 0)
 
 
-def test_a_late_candidate_is_compared_with_those_of_the_first_round() -> None:
-    first, late = table([[[1, 1.1, 1]] * 4]), table([[[2, 2.1, 2.2]] * 4], [1.0])
-    assert late.is_beaten(0, 3, rivals=first)
-    assert not late.is_beaten(0, 3)
-    assert late.worth_going_on([0], 3, rivals=first) == []
+def test_a_gain_that_is_sure_but_next_to_nothing_promises_nothing() -> None:
+    reference = np.ones((1, 2, 3))
+    assert table(np.concatenate([reference, 0.99 * reference])).is_promising(1, 0)
+    assert not table(np.concatenate([reference, 0.998 * reference])).is_promising(1, 0)
 
 
-def test_measured_stops_are_counted_from_the_first_on() -> None:
-    nothing = [np.nan] * 3
-    assert table([[[1, 1, 1], [1, 1, 2], nothing]]).n_measured(0) == 2
-
-
-def test_candidates_are_joined_in_ascending_order_of_beta() -> None:
-    joined = table([[[3.0]], [[1.0]]], [0.0, 0.3]).joined(table([[[2.0]]], [0.1]))
-    assert joined.betas.tolist() == [0.0, 0.1, 0.3]
-    assert joined.losses.ravel().tolist() == [3.0, 2.0, 1.0]
-    assert joined.best_beta == 0.3
-    assert joined.best_losses().tolist() == [1.0]
+def test_candidates_that_were_not_tried_are_left_out() -> None:
+    nothing = [[np.nan] * 3] * 2
+    some = table([[[1, 1, 1], [2, 2, 2]], nothing, [[3, 3, 3], [1, 1, 1]]], [0.0, 0.1, 0.3])
+    assert some.tried_betas == [0.0, 0.3]
+    assert some.of_those_measured().betas.tolist() == [0.0, 0.3]
+    assert some.of_those_measured().losses.shape == (2, 2, 3)
+    assert (some.best_stop(0), some.best_stop(2)) == (0, 1)
+    assert some.best_beta == 0.0

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nu_ensembles.deployment.shift import Shift
-from nu_ensembles.errors import InputError
 from nu_ensembles.problem.problem import prepare
 from nu_ensembles.tuning.advice import Estimate, Evidence, OutOfFoldFit, advise
 from nu_ensembles.tuning.preflight import _at_most, count_duplicates, preflight
@@ -149,10 +148,19 @@ def test_without_unlabelled_rows_there_is_something_to_fix_first(blobs):
     assert preflight(x, y, max_iter=5).level == "fix first"
 
 
-def test_a_class_with_a_single_label_is_an_error_that_says_what_to_do(blobs):
+def test_a_class_with_a_single_label_is_no_obstacle(blobs):
     x, _, u = blobs
-    with pytest.raises(InputError, match="single labelled row"):
-        preflight(x, np.array([7, *[0, 1] * 19, 0]), u, max_iter=5)
+    found = preflight(x, np.array([7, *[0, 1] * 19, 0]), u, max_iter=5)
+    assert any("The class '7' has 1 labels only" in note for note in found.notes)
+
+
+def test_an_accuracy_of_one_is_not_certain():
+    # Of 40 rows none is wrong: a share of 1 - .025 ** (1 / 40) = .088 wrong would show that in one case of forty.
+    estimate = Estimate.of_share(1.0, 1.0, 1.0, 40)
+    assert (estimate.low, estimate.high) == (pytest.approx(0.912, abs=5e-4), 1.0)
+    assert str(estimate) == "1.000 (0.912 to 1.000)"
+    assert Estimate.of_share(0.0, 0.0, 0.0, 40).high == pytest.approx(1 - 0.912, abs=5e-4)
+    assert str(Estimate.of_share(0.9, 0.8, 1.0, 40)) == "0.900 ± 0.100"
 
 
 def test_of_many_labelled_rows_some_are_kept_and_two_of_every_class():

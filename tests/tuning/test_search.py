@@ -1,9 +1,8 @@
-"""The search for beta and steps: its rule on written-down losses, and its trajectories on real networks."""
+"""The search for beta and steps: its trajectories on real networks, and its records."""
 
 from __future__ import annotations
 
 import dataclasses
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.engine.run import Run
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.errors import DamagedFileError, InputError
-from nu_ensembles.methods import Nu, Standard, TrainingRows
+from nu_ensembles.methods import Method, Nu, Standard, TrainingRows
 from nu_ensembles.problem import Problem, prepare, random_key
 from nu_ensembles.training import RunFolder, TrainingJob, make_job
 from nu_ensembles.tuning import record
@@ -26,71 +25,12 @@ from nu_ensembles.tuning import search as search_function
 from nu_ensembles.tuning.choice import SearchResult, choose
 from nu_ensembles.tuning.folds import Fold, held_out_of, stratified_folds
 from nu_ensembles.tuning.scores import OutOfFold
-from nu_ensembles.tuning.search import SearchSettings, Trial, _beyond_the_edge
+from nu_ensembles.tuning.search import SearchSettings
+from nu_ensembles.tuning.trial import Trial
 
 NETWORK = models.mlp(3, hidden=(8,))
 SETTINGS = Settings(batch_size=8, learning_rate=0.01)
-HOW = SearchSettings(betas=(0.0, 0.1), n_members=2, n_stops=3, extend=False)
-
-
-# The rule
-
-
-def table(losses: Any, betas: list[float]) -> OutOfFold:
-    """Losses `[P, S, N]`."""
-    losses = np.asarray(losses, float)
-    n = losses.shape[-1]
-    return OutOfFold(
-        np.array(betas),
-        np.array([10, 20, 40])[: losses.shape[1]],
-        losses,
-        np.full((len(betas), n, 2), 0.5),
-        np.arange(n),
-        np.zeros(n, int),
-        np.ones(n),
-        np.zeros(n, int),
-        [],
-    )
-
-
-@pytest.mark.parametrize(
-    ("best", "betas", "following"),
-    [
-        (0.03, [0.0, 0.01, 0.03], 0.1),
-        (0.1, [0.0, 0.03, 0.1], 0.3),
-        (1.0, [0.0, 0.3, 1.0], None),
-        (1e-4, [0.0, 1e-4, 1e-3], 3e-5),
-        (1e-5, [0.0, 1e-5, 1e-3], None),
-        (1e-3, [0.0, 1e-4, 1e-3, 1e-2], None),
-        (0.0, [0.0, 1e-4, 1e-3], None),
-        (0.0, [0.0], None),
-    ],
-)
-def test_the_grid_goes_on_where_its_best_value_sits_on_the_edge(
-    best: float, betas: list[float], following: float | None
-) -> None:
-    assert _beyond_the_edge(best, betas) == following
-
-
-def test_the_grid_is_extended_until_the_best_value_is_inside(job: TrainingJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[list[float]] = []
-
-    class Fake:
-        """A trial whose loss falls until beta = .3 and rises from there."""
-
-        def __init__(self, *_: Any) -> None: ...
-
-        def run(self, candidates: dict[float, Any], verbose: int, rivals: OutOfFold | None = None) -> OutOfFold:
-            betas = list(candidates)
-            assert [method.beta for method in candidates.values()] == betas
-            asked.append(betas)
-            return table([[[abs(beta - 0.3)] * 4] for beta in betas], betas)
-
-    monkeypatch.setattr(sys.modules[SearchSettings.__module__], "Trial", Fake)
-    found = search_function(job, [], SearchSettings(betas=(0.03, 0.0, 0.01)))
-    assert asked == [[0.0, 0.01, 0.03], [0.1], [0.3], [1.0]]
-    assert found.betas.tolist() == [0.0, 0.01, 0.03, 0.1, 0.3, 1.0]
-    assert found.best == (4, 0)
+HOW = SearchSettings(betas=(0.0, 0.1), n_members=2, n_stops=3, extend=False, probes=())
 
 
 def test_stops_are_log_spaced_up_to_the_last_step() -> None:
@@ -155,8 +95,17 @@ def test_losses_are_those_of_ensembles_trained_on_the_other_folds(
     assert used == set(folds[1].train.tolist())
 
 
+def run_through(trial: Trial, *methods: Method) -> OutOfFold:
+    """What is measured of methods that train side by side to the end."""
+    found = trial.nothing_yet(range(len(methods)))
+    heat = trial.heat(dict(enumerate(methods)), found, lambda n, loss: None)
+    while not heat.is_over:
+        heat.go_on()
+    return found
+
+
 def test_candidates_share_initialisation_batches_and_random_labels(trial: Trial) -> None:
-    same = trial.run({0.0: Nu(0.1), 0.1: Nu(0.1)}, 0)
+    same = run_through(trial, Nu(0.1), Nu(0.1))
     np.testing.assert_array_equal(same.losses[0], same.losses[1])
     assert choose(same, HOW.tolerance).beta == 0.0
 
@@ -169,29 +118,33 @@ def test_a_search_is_reproducible_and_its_seed_matters(
     assert (other.nll != found.nll).all()
 
 
-def test_candidate_zero_agrees_with_the_standard_ensemble_up_to_rounding(found: SearchResult, trial: Trial) -> None:
-    standard = trial.run({0.0: Standard()}, 0)
-    np.testing.assert_allclose(found.nll[0], standard.mean_nll()[0], rtol=1e-3)
+def test_candidate_zero_is_the_standard_ensemble_to_the_last_bit(
+    found: SearchResult, job: TrainingJob, folds: list[Fold]
+) -> None:
+    early_stopping = dataclasses.replace(HOW, betas=None)
+    standard = search_function(job.replace(method=Standard()), folds, early_stopping)
+    np.testing.assert_array_equal(found.out_of_fold.losses[0], standard.out_of_fold.losses[0])
+    assert found.standard_steps == standard.n_steps
 
 
-def test_all_candidates_are_one_compiled_program(found: SearchResult, job: TrainingJob, folds: list[Fold]) -> None:
+def test_a_tiny_beta_is_nearly_the_standard_ensemble(found: SearchResult, trial: Trial) -> None:
+    np.testing.assert_allclose(run_through(trial, Nu(1e-6)).mean_nll()[0], found.nll[0], rtol=1e-3)
+
+
+def test_all_candidates_but_the_reference_are_one_compiled_program(
+    found: SearchResult, job: TrainingJob, folds: list[Fold]
+) -> None:
     compiled = compiled_loop((), False)._cache_size()
-    search_function(job, folds, dataclasses.replace(HOW, betas=(0.0, 0.2, 0.7), n_stops=5))
+    search_function(job, folds, dataclasses.replace(HOW, betas=(0.0, 0.2, 0.7), n_stops=5, probes=(0.2,)))
     assert compiled_loop((), False)._cache_size() == compiled
 
 
 def test_a_dropped_candidate_is_not_measured_any_more(
     job: TrainingJob, folds: list[Fold], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(OutOfFold, "is_beaten", lambda self, candidate, stop, rivals: stop == 1)
+    monkeypatch.setattr(OutOfFold, "is_beaten", lambda self, candidate, stop: stop == 1)
     nll = search_function(job, folds, HOW).nll
     assert np.isnan(nll).tolist() == [[False] * 3, [False, False, True]]
-
-
-def test_a_late_candidate_goes_no_further_than_the_reference_did(trial: Trial) -> None:
-    first = trial.run({0.0: Nu(0.0), 0.1: Nu(0.1)}, 0)
-    first.losses[:, -1] = np.nan
-    assert np.isnan(trial.run({0.2: Nu(0.2)}, 0, rivals=first).mean_nll()).tolist() == [[False, False, True]]
 
 
 def test_a_validation_set_takes_the_place_of_the_folds(blobs) -> None:
@@ -206,8 +159,8 @@ def test_a_validation_set_takes_the_place_of_the_folds(blobs) -> None:
 
 
 def test_a_group_of_lanes_shrinks_when_half_of_it_is_gone_and_goes_on_as_before(trial: Trial) -> None:
-    pools = [LanePool(trial.assembled([Nu(0.1)]), 6, "vectorised") for _ in range(2)]
-    held_out = trial._predicted_rows()
+    held_out = [fold.held_out for fold in trial.held_out.folds for _ in range(2)]
+    pools = [LanePool(trial.assembled([Nu(0.1)]), 6, "vectorised", predicted=held_out) for _ in range(2)]
     done: list[int] = []
     for pool in pools:
         pool.advance(5, lambda n, loss: done.append(n))
@@ -219,7 +172,7 @@ def test_a_group_of_lanes_shrinks_when_half_of_it_is_gone_and_goes_on_as_before(
     for pool in pools:
         pool.advance(9, lambda n, loss: done.append(n))
     assert done[2:] == [4 * 2, 4 * 6]
-    kept, whole = (pool.probabilities(np.array([1, 4]), held_out) for pool in pools)
+    kept, whole = (pool.probabilities(np.array([1, 4])) for pool in pools)
     np.testing.assert_allclose(kept, whole, atol=1e-5)
     pools[0].keep(np.array([], int))
     assert pools[0].groups == []
@@ -229,8 +182,10 @@ def test_a_group_of_lanes_shrinks_when_half_of_it_is_gone_and_goes_on_as_before(
 
 
 def recorded(folder: Path | None, job: TrainingJob, folds: list[Fold], how: SearchSettings = HOW) -> SearchResult:
-    run = None if folder is None else RunFolder(folder, {}, resume=True, checkpoint_seconds=30)
-    return search_function(job, folds, how, run=run)
+    if folder is None:
+        return search_function(job, folds, how)
+    with RunFolder(folder, {}, resume=True, checkpoint_seconds=30) as run:
+        return search_function(job, folds, how, run=run)
 
 
 @pytest.fixture

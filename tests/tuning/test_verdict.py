@@ -54,7 +54,8 @@ def test_a_beta_that_gains_is_reported_with_its_gain_and_interval() -> None:
 def test_a_beta_of_zero_says_that_this_is_a_standard_ensemble() -> None:
     sentence = verdict(result(np.stack([STANDARD, STANDARD + 0.01]), [0.0, 0.003]))
     assert sentence.startswith(
-        "β = 0, 20 steps: no β has a clear gain out of fold over an early-stopped standard ensemble, so this is one; "
+        "β = 0, 20 steps: no β that was tried has a clear gain out of fold over an early-stopped standard ensemble, so "
+        "this is one; "
         "temperature scaling alone (calibration='temperature') gives"
     )
 
@@ -104,7 +105,7 @@ def test_a_validation_set_is_named_and_parted_in_two_for_the_temperature() -> No
     assert nu_gain(found) == nu_gain(folds)
     assert "20 steps: validation NLL 19.0 %" in verdict(found)
     zero = dataclasses.replace(found, chosen=(0, 1))
-    assert "no β has a clear gain on the validation rows over" in verdict(zero)
+    assert "no β that was tried has a clear gain on the validation rows over" in verdict(zero)
 
 
 def test_the_temperature_that_is_offered_is_fitted_on_all_rows_with_the_prior() -> None:

@@ -1,6 +1,7 @@
 """The command `nu-ensembles`: its commands, and what every ending looks like from outside.
 
-Exit codes: 0 fine; 1 the training diverged; 2 bad input or usage, said in one sentence; 130 stopped by Ctrl-C.
+Exit codes: 0 fine; 1 the training diverged; 2 bad input or usage, said in one sentence; 130 stopped by Ctrl-C,
+143 by SIGTERM.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from nu_ensembles.cli.demo import demo
 from nu_ensembles.cli.doctor import doctor
 from nu_ensembles.cli.evaluate import evaluate
 from nu_ensembles.cli.fit import fit
+from nu_ensembles.cli.help_pages import WithoutStars
 from nu_ensembles.cli.predict import predict
 from nu_ensembles.cli.profile import profile
 from nu_ensembles.cli.report import report
 from nu_ensembles.cli.study import study
 from nu_ensembles.errors import InputError, MissingExtraError, NonFiniteLossError
+from nu_ensembles.lifecycle.interrupts import Terminated, termination_raises
 
 PROGRAM = "nu-ensembles"
 
@@ -51,6 +54,7 @@ app = App(
     name=PROGRAM,
     help=HELP,
     version=__version__,
+    help_formatter=WithoutStars(),
     result_action="return_value",
     # Errors are printed and turned into exit codes by `main`.
     print_error=False,
@@ -63,12 +67,13 @@ for number, command in enumerate((demo, check, fit, predict, evaluate, corrupt, 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command line (that of this process by default) and returns the exit code."""
+    _open_what_is_closed()
     # A terminal that cannot show a Greek letter gets a question mark, not a traceback.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
     try:
-        with _warnings_in_one_line():
+        with _warnings_in_one_line(), termination_raises():
             words = sys.argv[1:] if argv is None else argv
             # A lone "-", standard input, would be taken for an option; as a path both are the same.
             app(["./-" if word == "-" else word for word in words])
@@ -80,6 +85,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         print(f"{PROGRAM}: {str(error) or 'stopped.'}", file=sys.stderr)
         return 130
+    except Terminated as error:
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        return 143
     except BrokenPipeError:
         # The reader (`head`, say) had enough; without this, Python would complain while closing the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -89,6 +97,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"{error.filename or 'A file'} cannot be used ({error.strerror}); check it and its permissions.", 2
         )
     return 0
+
+
+def _open_what_is_closed() -> None:
+    """Gives a process that was started without standard streams empty ones: else the first files that it opens would
+    take their numbers, and what any library prints would end up in them.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
 
 def _fail(error: object, code: int) -> int:

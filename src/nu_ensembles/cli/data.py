@@ -16,7 +16,7 @@ import numpy as np
 
 from nu_ensembles.datasets import Table, read_table
 from nu_ensembles.datasets.columns import likely_target
-from nu_ensembles.datasets.table import NoRowsError
+from nu_ensembles.datasets.table import NoRowsError, NoTargetError
 from nu_ensembles.datasets.text_source import STANDARD_INPUT
 from nu_ensembles.errors import DataWarning, InputError
 from nu_ensembles.problem.inputs import check_labels
@@ -148,6 +148,26 @@ def read_labelled(
         labels = labels.astype(np.str_)
     rows = table.rows if labelled is None else table.rows[labelled]
     return rows, _class_numbers(labels, classes, path)
+
+
+def read_with_labels(
+    description: DataDescription, path: Path, target: str | None, drop: Sequence[str], ensemble: Ensemble
+) -> Table:
+    """Rows with their labels if the file has any; a target that is asked for must be there."""
+    try:
+        table = description.read(path, target or description.target, drop, description.kept)
+    except NoTargetError:
+        if target is not None:
+            raise
+        table = description.read(path, None, drop, description.kept)
+    if ensemble.encoding is None:
+        refuse_other_shape(table.X, path, ensemble.row_shape)
+    labels, kept = table.y, next(iter(table.kept.values()), None)
+    # As in `read_labelled`: text that is numbers in this file.
+    if labels is not None and ensemble.classes.dtype.kind in "UO" and labels.dtype.kind in "iuf":
+        labels = labels.astype(np.str_)
+    names = table.row_names if kept is None else kept.tolist()
+    return dataclasses.replace(table, y=labels, row_names=names)
 
 
 def refuse_infinity(table: Table, path: Path) -> None:

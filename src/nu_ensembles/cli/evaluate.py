@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from nu_ensembles.cli.options import DATA, FLAG, OUTPUT, Columns, Json
 from nu_ensembles.cli.output import number, show, table
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from nu_ensembles.ensemble import Ensemble
 
 LEVEL = 0.95
 
@@ -47,11 +43,8 @@ METRICS: dict[str, tuple[str, str]] = {
     "accuracy_gain": ("higher", "what averaging the members adds to their accuracy"),
     "nll_gain": ("higher", "what averaging the members takes off their NLL"),
 }
-# Told by the members alone; a calibrator, which comes after them, does not enter.
-OF_MEMBERS = (
-    *("epistemic", "mutual_information", "mutual_information_corrected", "variance", "disagreement"),
-    *("member_accuracy", "member_nll", "accuracy_gain", "nll_gain"),
-)
+# What is shown first: is it right, are its probabilities good, do they mean what they say, does confidence tell errors?
+HEADLINES = ("accuracy", "nll", "brier", "ece", "error_auroc")
 
 
 def evaluate(
@@ -60,13 +53,17 @@ def evaluate(
     *,
     target: Annotated[str | None, Parameter(group=DATA)] = None,
     drop: Annotated[Columns, Parameter(group=DATA)] = (),
+    all: Annotated[bool, FLAG, Parameter(group=OUTPUT)] = False,
     intervals: Annotated[bool, FLAG, Parameter(group=OUTPUT)] = False,
     json: Json = False,
 ) -> None:
     """Score an ensemble on labelled rows that it has not seen: accuracy, calibration, diversity.
 
+    Five numbers tell most of it; --all shows the rest, and --json always has them all.
+
     ```
     nu-ensembles evaluate model test.csv --target species
+    nu-ensembles evaluate model test.csv --target species --all
     nu-ensembles evaluate model test.csv --target species --intervals
     nu-ensembles evaluate model test_photos/ --json
     ```
@@ -76,11 +73,12 @@ def evaluate(
       data: Labelled rows: a .csv, .npz or .parquet file, or a folder of images with a sub-folder for each class.
       target: Column that holds the labels; by default the one that the model was trained on.
       drop: Column to leave out that the training data did not have; repeat the option for more.
+      all: Show every metric.
       intervals: Add 95 % intervals by bootstrap over rows.
       json: Print one JSON object.
     """
     from nu_ensembles.cli.data import DataDescription, read_labelled, refuse_other_shape
-    from nu_ensembles.ensemble import Ensemble
+    from nu_ensembles.ensemble import Ensemble, score
 
     ensemble = Ensemble.load(model)
     x, codes = read_labelled(DataDescription.of(ensemble), data, target, drop, ensemble.classes)
@@ -95,29 +93,16 @@ def evaluate(
         "metrics": scores,
     }
     header = f"{len(x)} rows, {ensemble.n_members} members, {len(ensemble.classes)} classes\n\n"
-    show(result, header + _in_words(scores, intervals), json)
+    names = tuple(METRICS) if all else HEADLINES
+    rest = "" if all else f"\n\n--all shows the other {len(METRICS) - len(HEADLINES)} metrics."
+    show(result, header + _in_words(scores, names, intervals) + rest, json)
 
 
-def score(ensemble: Ensemble, x: Any, codes: np.ndarray, level: float | None) -> dict[str, float]:
-    """All metrics of what the ensemble predicts, its calibrator included."""
-    from nu_ensembles import metrics
-
-    scores = metrics.evaluate(ensemble.predict_members(x), codes, intervals=level)
-    if ensemble.temperature != 1 or ensemble.calibrator is not None:
-        scaled = metrics.evaluate(ensemble.predict_proba(x), codes, intervals=level)
-        of_mean = [name for name in METRICS if name not in OF_MEMBERS]
-        scores |= {name + end: scaled[name + end] for name in of_mean for end in _endings(level is not None)}
-    return scores
-
-
-def _endings(intervals: bool) -> tuple[str, ...]:
-    return ("", "_low", "_high") if intervals else ("",)
-
-
-def _in_words(scores: dict[str, float], intervals: bool) -> str:
+def _in_words(scores: dict[str, float], names: Sequence[str], intervals: bool) -> str:
     header = ["metric", "value", *(["95 % interval"] if intervals else []), "better", "meaning"]
     rows = []
-    for name, (better, meaning) in METRICS.items():
+    for name in names:
+        better, meaning = METRICS[name]
         low_high = [f"{number(scores[name + '_low'])} … {number(scores[name + '_high'])}"] if intervals else []
         rows.append([name, number(scores[name]), *low_high, better, meaning])
     return table(header, rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,18 +69,51 @@ def fit(
       json: Print one JSON object.
       quiet: Show no progress.
     """
+    from nu_ensembles.storage import claimed
+
     out = _destination(out, run, train)
+    with claimed(out):
+        classifier = _fitted(train, data, method, network, training, run, out, verbose=0 if quiet else 1)
+    result = _summary(classifier, out)
+    show(result, _in_words(result), json)
+
+
+def _fitted(
+    train: Path,
+    data: DataOptions,
+    method: MethodOptions,
+    network: NetworkOptions,
+    training: TrainingOptions,
+    run: RunOptions,
+    out: Path,
+    verbose: int,
+) -> EnsembleClassifier:
+    """Reads the files, trains, and saves the model."""
     from nu_ensembles.cli.data import read_training_files
 
     files = read_training_files(train, data, method.validation)
-    classifier = build_classifier(method, network, training, run, verbose=0 if quiet else 1)
+    classifier = build_classifier(method, network, training, run, verbose)
     classifier.set_params(column_types=files.description.column_types)
+    classifier._further_notes = {"data": dataclasses.asdict(files.description)}
+    if run.run_folder is not None and out != run.run_folder / "model":
+        classifier._also_in = [out]
     classifier.fit(files.X, files.y, files.U, validation=files.validation)
-    ensemble = classifier.ensemble_
-    described = {**ensemble.training, "data": dataclasses.asdict(files.description)}
-    dataclasses.replace(ensemble, training=described).save(out)
-    result = _summary(classifier, out)
-    show(result, _in_words(result), json)
+    if run.run_folder is None:
+        _save(classifier, out)
+    return classifier
+
+
+def _save(classifier: EnsembleClassifier, out: Path) -> None:
+    """Saves the model; where that fails, in a folder for temporary files, because the training took long."""
+    try:
+        classifier.save(out)
+    except InputError as error:
+        elsewhere = Path(tempfile.mkdtemp(prefix="nu-ensembles-")) / "model"
+        try:
+            classifier.save(elsewhere)
+        except InputError:
+            raise error from None
+        raise InputError(f"{error} The model is in {elsewhere} for now; move it.") from error
 
 
 def build_classifier(
@@ -97,6 +131,7 @@ def build_classifier(
         "early_stopping": method.early_stopping,
         "calibration": method.calibration,
         "temperature": method.temperature,
+        "companion": method.companion,
         "cv": method.cv,
         "model": network.model,
         "model_options": network.model_options(),
@@ -123,6 +158,7 @@ def build_classifier(
 
 def _destination(out: Path | None, run: RunOptions, train: Path) -> Path:
     """Where the model goes; refused now, before hours of work, if it could not be written there."""
+    from nu_ensembles.lifecycle.folder import UNFINISHED
     from nu_ensembles.storage import refuse_existing
 
     if run.run_folder is None and run.resume:
@@ -131,7 +167,10 @@ def _destination(out: Path | None, run: RunOptions, train: Path) -> Path:
         name = train.name.split(".")[0].strip("-")
         out = Path(f"{name}-model" if name else "model") if run.run_folder is None else run.run_folder / "model"
     place = out
-    refuse_existing(place)
+    # A run that was killed after its model was saved has nothing left to do but to clean up.
+    saved = run.resume and run.run_folder is not None and (run.run_folder / UNFINISHED).exists()
+    if not (saved and (place / "manifest.json").exists()):
+        refuse_existing(place)
     parent = next(folder for folder in Path(os.path.abspath(place)).parents if folder.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise InputError(f"{place} cannot be written, because {parent} is no writable folder; choose another place.")
@@ -156,6 +195,7 @@ def _summary(classifier: EnsembleClassifier, out: Path) -> dict[str, Any]:
         "temperature": classifier.temperature_,
         "temperature_applied": ensemble.temperature != 1,
         "calibrator": None if classifier.calibrator_ is None else classifier.calibrator_.name,
+        "companion": None if classifier.companion_ is None else classifier.companion_.numbers(),
         "seed": classifier.random_state,
         "search": classifier.cv_results_,
     }

@@ -102,6 +102,7 @@ class MethodOptions:
       early_stopping: With a given beta or another method: choose the length of training, too.
       calibration: Calibrate the probabilities on held-out rows: auto takes what clearly gains there.
       temperature: The older way to say --calibration temperature.
+      companion: Pool the networks of a table with a tempered random forest, with a weight learnt on held-out rows.
       cv: Folds that the choices are made on.
       validation: File of labelled rows that takes the place of the folds.
       method_options: Further options of the method, as in --method-options.alpha 0.1; several values as in 0.1,0.2.
@@ -113,9 +114,10 @@ class MethodOptions:
     betas: Numbers = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
     labels: Literal["without_replacement", "with_replacement", "shared", "uniform"] = "without_replacement"
     tolerance: float = 1.0
-    early_stopping: bool = False
+    early_stopping: Annotated[bool, FLAG] = False
     calibration: CalibrationName | None = None
-    temperature: bool = False
+    temperature: Annotated[bool, FLAG] = False
+    companion: Literal["forest"] | None = None
     cv: int = 5
     validation: Path | None = None
     method_options: Annotated[dict[str, tuple[str, ...]], Parameter(show_default=False)] = dataclasses.field(
@@ -172,7 +174,7 @@ class TrainingOptions:
     class_weight: Literal["balanced"] | None = None
     seed: int = 0
     plan: str = "auto"
-    deterministic: bool = False
+    deterministic: Annotated[bool, FLAG] = False
 
 
 @Parameter(name="*", group=RUN)
@@ -181,10 +183,10 @@ class RunOptions:
     """What survives a kill.
 
     Attributes:
-      run_folder: Folder for checkpoints, the finished search and a log; the model goes to its sub-folder model unless
-        --out says otherwise.
+      run_folder: Folder for checkpoints, the finished search and a log; the model goes to its sub-folder model, and to
+        --out, too, if that is given.
       resume: Go on with a stopped or killed run in --run-folder; give the same data and options.
-      checkpoint_seconds: How often the final training is saved.
+      checkpoint_seconds: How often the search and the training are saved.
     """
 
     run_folder: Path | None = None

@@ -5,13 +5,35 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
+import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nu_ensembles.errors import InputError
+
+# Columns that the last column of a table gets at least.
+NARROWEST = 14
+
 
 def show(result: Mapping[str, Any], text: str, as_json: bool) -> None:
-    """Prints the result as JSON, or else the text that says the same."""
-    print(json.dumps(strict(result), allow_nan=False) if as_json else text)
+    """Prints the result as JSON, or else the text that says the same.
+
+    Raises:
+      InputError: standard output takes nothing, and nowhere else does the result stand.
+    """
+    try:
+        print(json.dumps(strict(result), allow_nan=False) if as_json else wrapped(text), flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # Without this, Python would try once more while closing the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        said = f"Standard output cannot be written ({error.strerror})"
+        if result.get("out") is None:
+            raise InputError(f"{said}: send it somewhere with room.") from None
+        print(f"nu-ensembles: {said}, but all is done: see {result['out']}", file=sys.stderr)
 
 
 def strict(value: Any) -> Any:
@@ -28,11 +50,33 @@ def strict(value: Any) -> Any:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Text in columns, two spaces apart; the last column is as long as it is."""
+    """Text in columns, two spaces apart; the last column goes on below itself where the terminal ends."""
     lines = [header, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header) - 1)]
-    padded = ["  ".join([*(c.ljust(w) for c, w in zip(line, widths, strict=False)), line[-1]]) for line in lines]
-    return "\n".join(line.rstrip() for line in padded)
+    before = sum(widths) + 2 * len(widths)
+    # Where next to nothing is left for the last column, it may as well begin there.
+    room = max(terminal_width() - before, NARROWEST)
+    made = []
+    for line in lines:
+        first, *more = textwrap.wrap(line[-1], room) or [""]
+        made.append("  ".join([*(c.ljust(w) for c, w in zip(line, widths, strict=False)), first]).rstrip())
+        made += [" " * before + each for each in more]
+    return "\n".join(made)
+
+
+def terminal_width() -> int:
+    """Columns of the terminal; 80 where there is none."""
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def wrapped(text: str) -> str:
+    """Sentences with line breaks where a terminal ends; as they are where nobody looks at one."""
+    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
+        return text
+    # A table keeps its lines, which have two spaces between columns.
+    width = terminal_width()
+    lines = [line if "  " in line else textwrap.fill(line, width, break_on_hyphens=False) for line in text.split("\n")]
+    return "\n".join(lines)
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -80,6 +80,23 @@ class WrapperForm:
     options: Mapping[str, Any] = stored(mapping(_wrapper_option))
 
 
+def _share(value: Any, where: str) -> float:
+    """A number from 0 to 1."""
+    share = number()(value, where)
+    if not 0 <= share <= 1:
+        raise unfit(where, "a number from 0 to 1", share)
+    return share
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CompanionForm:
+    """What is pooled with the networks; its trees are arrays of the file of weights."""
+
+    kind: str = stored(one_of("forest"))
+    weight: float = stored(_share)
+    temperature: float = stored(number(above=0))
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WeightsForm:
     """The file of arrays beside the manifest."""
@@ -105,6 +122,7 @@ class Manifest:
     temperature: float = stored(number(above=0))
     # `calibration.restore` knows what the state of each calibrator holds.
     calibrator: Mapping[str, Any] | None = stored(optional(mapping(plain)), absent=None)
+    companion: CompanionForm | None = stored(optional(form(CompanionForm)), absent=None)
     standardised: bool = stored(flag)
     pixels: bool = stored(flag)
     columns: tuple[str, ...] | None = stored(optional(listing(text())), absent=None)
@@ -120,6 +138,8 @@ class Manifest:
             raise InputError(f"it names {n_classes} classes for a network of {self.model.n_classes}; restore it.")
         if n_rows > LONGEST_AXIS:
             raise InputError(f"a row of shape {self.row_shape} is larger than any that trains; restore it.")
+        if self.companion is not None and len(self.row_shape) != 1:
+            raise InputError(f"a companion is pooled with networks of rows of shape {self.row_shape}; restore it.")
         if self.columns is not None and self.table is None and (len(self.columns),) != self.row_shape:
             raise InputError(f"it names {len(self.columns)} columns for rows of shape {self.row_shape}; restore it.")
 

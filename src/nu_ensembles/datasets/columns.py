@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nu_ensembles.datasets.table import ReadOptions
+from nu_ensembles.datasets.table import NoTargetError, ReadOptions
 from nu_ensembles.errors import DataWarning, InputError
 from nu_ensembles.tables import RawColumn, RawTable, refuse_missing
 
@@ -22,8 +22,10 @@ _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][+-]?[0-9]+)?")
 
 
-# Cells of a column of labels that stand for none. "none" is a class as often as not, and "?" and "-" may be, too.
+# Cells of a column of labels that stand for none; "none" is a class as often as not, and "?" and "-" may be, too.
 NO_LABEL = frozenset({"", "nan", "na", "n/a", "#n/a", "<na>", "nat", "null"})
+# As Python writes it: the word in capitals or small letters stays a class.
+_NONE = "None"
 # What a column of labels is often called, the likeliest first.
 _TARGETS = ("target", "label", "labels", "class", "y", "species", "outcome", "diagnosis", "category", "kind")
 MOST_CLASSES = 30
@@ -54,7 +56,7 @@ def check_names(file: str, names: Sequence[str], options: ReadOptions, noun: str
     if repeated:
         raise InputError(f"{file} has more than one {noun} named {_listed(repeated)}: rename all but one.")
     if options.target is not None and options.target not in names:
-        raise InputError(f"{file} has no target {noun} {options.target!r}: {_known(options.target, names)}.")
+        raise NoTargetError(f"{file} has no target {noun} {options.target!r}: {_known(options.target, names)}.")
     to_keep = [name for name in options.keep if name not in options.ignore]
     for job, asked in (("drop", options.drop), ("keep", to_keep)):
         for name in asked:
@@ -64,10 +66,10 @@ def check_names(file: str, names: Sequence[str], options: ReadOptions, noun: str
 
 def labels_from_text(cells: Sequence[str]) -> np.ndarray:
     """Labels `[N]` as int64 or float64 when every cell is such a number, else as text; objects, if some are None."""
-    filled = [cell for cell in cells if cell.lower() not in NO_LABEL]
+    filled = [cell for cell in cells if not _is_no_label(cell)]
     if len(filled) < len(cells):
         labels = iter(labels_from_text(filled).tolist())
-        return np.array([None if cell.lower() in NO_LABEL else next(labels) for cell in cells], object)
+        return np.array([None if _is_no_label(cell) else next(labels) for cell in cells], object)
     if all(map(_INTEGER.fullmatch, cells)):
         return np.array(cells, dtype=np.int64)
     # A decimal point somewhere, so that "007" stays text.
@@ -76,9 +78,14 @@ def labels_from_text(cells: Sequence[str]) -> np.ndarray:
     return np.array(cells, dtype=np.str_)
 
 
+def _is_no_label(cell: str) -> bool:
+    return cell == _NONE or cell.lower() in NO_LABEL
+
+
 def _known(name: str, names: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    by_lower = {each.lower(): each for each in reversed(names)}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    hint = f" (did you mean {by_lower[near[0]]!r}?)" if near else ""
     return f"name one of {_listed(names)}{hint}"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from nu_ensembles.tables import RawTable
 from nu_ensembles.tables.column import number_from_text
 
 _BLOCK = 4096
+_SEPARATOR = re.compile(r"sep=([,;|]?)", re.IGNORECASE)
 
 
 def read_csv(path: Path, options: ReadOptions) -> Table:
@@ -44,11 +46,10 @@ def read_csv(path: Path, options: ReadOptions) -> Table:
 
 def _read(file: str, lines: TextIO, options: ReadOptions, as_text: Sequence[str]) -> tuple[Table | None, list[str]]:
     """The table; or None, and the columns whose words came late and that must be read as text from the start."""
-    first_line = lines.readline()
-    lines.seek(0)
-    delimiter = max(",;\t|", key=first_line.count)
+    delimiter, names_from = _delimiter(lines)
+    text = itertools.islice(lines, names_from, None)
     # strict, so that a quotation that never closes (a file cut off inside one) is an error.
-    rows = (row for row in csv.reader(lines, delimiter=delimiter, strict=True) if row)
+    rows = (row for row in csv.reader(text, delimiter=delimiter, strict=True) if row)
     names = _header(file, next(rows, []), options)
     features = [name for name in feature_columns(file, names, options) if name]
     position = {name: at for at, name in enumerate(names)}
@@ -76,6 +77,16 @@ def _read(file: str, lines: TextIO, options: ReadOptions, as_text: Sequence[str]
     raw = RawTable(tuple(reader.column() for reader in readers.values()))
     y = None if options.target is None else labels_from_text(labels)
     return table_of(raw, y, {name: np.array(column, np.str_) for name, column in kept.items()}), []
+
+
+def _delimiter(lines: TextIO) -> tuple[str, int]:
+    """What separates the cells, and how many lines come before the one of names: spreadsheets write "sep=;" there."""
+    at, first = next(((at, line) for at, line in enumerate(lines) if line.strip()), (0, ""))
+    lines.seek(0)
+    said = _SEPARATOR.fullmatch(first.strip())
+    if said:
+        return said[1] or "\t", at + 1
+    return max(",;\t|", key=first.count), 0
 
 
 def _header(file: str, cells: Sequence[str], options: ReadOptions) -> list[str]:

@@ -24,6 +24,19 @@ _READERS = {
     ".npz": read_npz,
     ".parquet": read_parquet,
 }
+# What people have instead.
+_ADVICE = {
+    ".gz": "give it the ending .csv.gz or .tsv.gz, for what it is",
+    ".txt": "give it the ending .csv, if it is a table with a line of column names",
+    ".xlsx": "save it as csv",
+    ".xls": "save it as csv",
+    ".json": "save it as csv or parquet",
+    ".feather": "save it as parquet",
+    ".arrow": "save it as parquet",
+    ".npy": "save rows and labels with numpy.savez(path, X=rows, y=labels)",
+    ".pkl": "save it as csv, parquet or npz, in which no program can hide",
+    ".zip": "unpack it first",
+}
 
 
 def read_table(
@@ -75,8 +88,15 @@ def read_table(
         raise InputError(f"{path} is a single image: give the folder that holds it.")
     kind = "".join(path.suffixes[-2:]).lower() if ending == ".gz" else ending
     if kind not in _READERS:
-        raise unknown_name(f"file type of {path}:", kind, _READERS)
+        raise _unknown_type(path, kind)
     if path.stat().st_size == 0:
         raise DamagedFileError(f"{path} is empty (0 bytes): save or copy it again.")
     refuse_another_format(path, ending)
     return _READERS[kind](path, options)
+
+
+def _unknown_type(path: Path, kind: str) -> InputError:
+    advice = _ADVICE.get(path.suffix.lower())
+    if advice is None:
+        return unknown_name(f"file type of {path}:", kind, _READERS)
+    return InputError(f"Unknown file type of {path}: {kind!r}; {advice}.")

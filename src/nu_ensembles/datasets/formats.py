@@ -33,9 +33,17 @@ def refuse_another_format(path: Path, ending: str) -> None:
     if ending == ".npz" and first.startswith(b"\x93NUMPY"):  # its reader says more
         return
     found = _what_it_is(path, first)
+    if found is None and ending in _OWN and _is_text(first):
+        found = "text", "give it the ending .csv if it is a table"
     if found is not None:
         what, advice = found
         raise InputError(f"{path} is not what its ending {ending} says but {what}: {advice}.")
+
+
+def _is_text(first: bytes) -> bool:
+    """Whether the bytes are a line's beginning as a table of text has it; damaged files of other kinds have others."""
+    printable = all(32 <= byte < 127 or byte in b"\t\r\n" or byte >= 0xA0 for byte in first)
+    return printable and any(separator in first for separator in (b",", b";", b"\t", b"|"))
 
 
 def _what_it_is(path: Path, first: bytes) -> tuple[str, str] | None:

@@ -68,7 +68,11 @@ class ReadOptions:
     @property
     def declared(self) -> dict[str, tuple[Kind, tuple[str, ...]]]:
         """Kinds, and levels in their order, by column."""
-        return read_column_types(self.column_types)
+        return {} if self.column_types is None else read_column_types(self.column_types)
+
+
+class NoTargetError(InputError):
+    """A file without the column of labels: of no use where labels are needed, but good enough to predict."""
 
 
 class NoRowsError(InputError):

@@ -61,7 +61,11 @@ class TextSource:
                     raise DamagedFileError(f"{self.name} is not text: save it as csv in UTF-8 again.") from error
                 note = f"{self.name} is not UTF-8 text and is read as Latin-1; save it as UTF-8 if letters look wrong."
                 warnings.warn(note, DataWarning, stacklevel=2)
-                return self._decoded(reader, "latin-1")
+                try:
+                    # Latin-1 as Windows writes it, with dashes and quotation marks where Latin-1 has nothing.
+                    return self._decoded(reader, "cp1252")
+                except UnicodeError:
+                    return self._decoded(reader, "latin-1")
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise DamagedFileError(
                 f"{self.name} is not a complete gzip file: save it again or restore it from a copy."

@@ -60,13 +60,11 @@ def _below(limit: int, words: Array) -> Array:
 AUGMENTATIONS: dict[str, Augmentation] = {"flip_crop": FlipAndCrop()}
 
 
-def as_augmentation(augment: str | Augmentation | None) -> Augmentation | None:
-    """An augmentation by name; a callable or None passes through."""
-    if isinstance(augment, str):
-        if augment not in AUGMENTATIONS:
-            raise unknown_name("augmentation", augment, AUGMENTATIONS)
-        return AUGMENTATIONS[augment]
-    return augment
+def augmentation_of(name: str) -> Augmentation:
+    """An augmentation by its name."""
+    if name not in AUGMENTATIONS:
+        raise unknown_name("augmentation", name, AUGMENTATIONS)
+    return AUGMENTATIONS[name]
 
 
 def check_augmentation(augment: Augmentation | None, row_shape: tuple[int, ...]) -> None:

@@ -17,13 +17,13 @@ from nu_ensembles.backend import Backend
 from nu_ensembles.engine.batches import batch_rows, pass_orders, rows_in_orders
 from nu_ensembles.engine.fast.compilation import jitted_without_search
 from nu_ensembles.engine.program import Lanes, Program, TrainingData
-from nu_ensembles.engine.step import BATCH_USES, ORDER, STEP, UNLABELED_ORDER, Draws, lane_key, pass_key
-from nu_ensembles.models import uses_convolution
+from nu_ensembles.engine.step import BATCH_USES, ORDER, STEP, UNLABELED_ORDER, Draws, lane_key
+from nu_ensembles.models.inspect import read_network
 
 
 def steps_a_block(program: Program, data: TrainingData) -> int:
     """How many steps a block has."""
-    convolutional = uses_convolution(program.model, (1, *data.x.shape[1:]), program.dtype)
+    convolutional = read_network(program.model, data.x.shape[1:], program.dtype).n_convolutions > 0
     backend = Backend.current()
     return backend.block_of_convolutions if convolutional else backend.block
 
@@ -116,7 +116,7 @@ def lane_keys(keys: Array, block: Array, length: int) -> tuple[Array, Array]:
     def one_step(key: Array, step: Array) -> tuple[Array, Array]:
         batch, network = jax.random.split(jax.random.fold_in(lane_key(key, STEP), step))
         uses = [jax.random.fold_in(batch, use) for use in BATCH_USES]
-        return jnp.stack(uses), jnp.stack([network, pass_key(network, 0)])
+        return jnp.stack(uses), jnp.stack([network, jax.random.fold_in(network, 0)])
 
     steps = block * length + jnp.arange(length)
     return jax.vmap(jax.vmap(one_step, in_axes=(None, 0)), in_axes=(0, None))(keys, steps)

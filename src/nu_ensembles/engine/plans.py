@@ -23,11 +23,12 @@ from nu_ensembles.backend import Backend
 from nu_ensembles.engine.fast.threads import n_cores
 from nu_ensembles.engine.memory import lanes_that_fit
 from nu_ensembles.engine.program import Program, TrainingData
-from nu_ensembles.errors import InputError, unknown_name
+from nu_ensembles.errors import InputError
 from nu_ensembles.methods import Method
-from nu_ensembles.models.inspect import uses_convolution
+from nu_ensembles.models.inspect import read_network
 
 PlanName = Literal["auto", "vectorised", "sequential", "sharded"]
+PLANS: tuple[str, ...] = get_args(PlanName)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,12 +55,8 @@ class Plan:
         return Mesh(devices, ("lanes",), axis_types=(AxisType.Auto,))
 
 
-def check_plan(requested: str, method: Method | None = None) -> None:
-    """Refuses what is no plan's name, or a plan that the method cannot run under."""
-    if requested not in get_args(PlanName):
-        raise unknown_name("plan", requested, get_args(PlanName))
-    if method is None:
-        return
+def check_plan(requested: str, method: Method) -> None:
+    """Refuses a plan that the method cannot run under."""
     if method.is_sequential and requested in ("vectorised", "sharded"):
         raise InputError(
             f"{method.name!r} trains its members one after another, so it cannot run under the plan {requested!r}; "
@@ -76,12 +73,13 @@ def choose_plan(requested: str, method: Method, program: Program, data: Training
     """Turns a plan's name into a decision.
 
     Raises:
-      InputError: unknown name, or a plan that the method cannot run under.
+      InputError: a plan that the method cannot run under.
     """
     check_plan(requested, method)
     device = jax.devices()[0]
     row_shape = tuple(data.x.shape[1:])
-    on_host = Backend.current().convolutions_on_host and uses_convolution(program.model, (1, *row_shape), program.dtype)
+    convolves = read_network(program.model, row_shape, program.dtype).n_convolutions > 0
+    on_host = Backend.current().convolutions_on_host and convolves
     if method.is_sequential:
         return Plan("sequential", 1, on_host)
     if method.is_joint:

@@ -6,7 +6,7 @@ compiled one, which makes dropping a set free.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -14,6 +14,7 @@ import numpy as np
 
 from nu_ensembles.backend import Backend
 from nu_ensembles.engine.assembly import Assembly
+from nu_ensembles.engine.batches import padded_size
 from nu_ensembles.engine.plans import choose_plan
 from nu_ensembles.engine.predict import fold_probabilities
 from nu_ensembles.engine.run import Failures, Run
@@ -27,9 +28,17 @@ class LanePool:
       lanes_a_set: how many lanes make a set.
       plan: "sharded" counts as "vectorised" here.
       failures: see `Run`.
+      predicted: numbers of the rows of the data that each lane of a set predicts, for `probabilities`.
     """
 
-    def __init__(self, assembly: Assembly, lanes_a_set: int, plan: str = "auto", failures: Failures = "raise") -> None:
+    def __init__(
+        self,
+        assembly: Assembly,
+        lanes_a_set: int,
+        plan: str = "auto",
+        failures: Failures = "raise",
+        predicted: Sequence[np.ndarray] = (),
+    ) -> None:
         self.program, self.all_lanes, self.data = assembly
         n_lanes = self.all_lanes.n_lanes
         named = "vectorised" if plan == "sharded" else plan
@@ -43,6 +52,7 @@ class LanePool:
         for start in range(0, n_lanes, at_once):
             indices = np.arange(start, min(start + at_once, n_lanes))
             self.groups.append((indices, self._run(indices)))
+        self._predicted = np.tile(_padded_table(predicted), (n_lanes // lanes_a_set, 1))
 
     def _run(self, indices: np.ndarray) -> Run:
         lanes = self.all_lanes.select(indices)
@@ -60,16 +70,15 @@ class LanePool:
 
             run.advance(to_step, report)
 
-    def probabilities(self, lanes: np.ndarray, held_out: np.ndarray) -> np.ndarray:
-        """Probabilities `[len(lanes), V, C]` of remaining lanes, each on its own rows of the data.
+    def probabilities(self, lanes: np.ndarray) -> np.ndarray:
+        """Probabilities `[len(lanes), V, C]` of remaining lanes, each on the rows that it predicts.
 
-        Args:
-          held_out: int `[all lanes, V]`, numbers of rows.
+        V is a power of two; what goes beyond a lane's rows is of no use.
         """
 
         def of_group(indices: np.ndarray, run: Run) -> np.ndarray:
             model, dtype = self.program.model, self.program.dtype
-            return np.asarray(fold_probabilities(model, dtype, *run.variables, self.data.x, held_out[indices]))
+            return np.asarray(fold_probabilities(model, dtype, *run.variables, self.data.x, self._predicted[indices]))
 
         return np.stack(self._gathered(lanes, of_group))
 
@@ -107,6 +116,14 @@ class LanePool:
             else:
                 groups.append((indices, run))
         self.groups = groups
+
+
+def _padded_table(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """int32 `[len(rows), V]`: numbers of rows, padded with zeros to a power of two."""
+    table = np.zeros((len(rows), padded_size(max(map(len, rows), default=0))), np.int32)
+    for place, each in enumerate(rows):
+        table[place, : len(each)] = each
+    return table
 
 
 def _unstacked(tree: Any) -> list[Any]:

@@ -15,7 +15,8 @@ from nu_ensembles.backend import Backend
 from nu_ensembles.engine.batches import padded_size
 from nu_ensembles.engine.fast.threads import side_by_side
 from nu_ensembles.engine.program import network_inputs
-from nu_ensembles.models import Model, join_variables, uses_convolution
+from nu_ensembles.models import Model, join_variables
+from nu_ensembles.models.inspect import read_network
 
 # Large enough to keep a GPU busy; of images a thousand, because the compiler tries kernels out on as many.
 ROWS_AT_ONCE = 4096
@@ -116,8 +117,8 @@ def predict_lanes(
     networks = params, model_state
     n_lanes = jax.tree.leaves(params)[0].shape[0] if mask_keys is None else len(mask_keys)
     backend = Backend.current()
-    convolutional = uses_convolution(model, (1, *x.shape[1:]))
-    if lanes_at_once is None and convolutional and backend.convolutions_on_host:
+    convolves = read_network(model, x.shape[1:]).n_convolutions > 0
+    if lanes_at_once is None and convolves and backend.convolutions_on_host:
         lanes_at_once = 1
     group = lanes_at_once or n_lanes
     on_cores = group == 1 and n_lanes > 1 and backend.convolutions_on_host

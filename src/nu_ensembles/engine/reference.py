@@ -22,6 +22,7 @@ from nu_ensembles.engine.predict import lane_probabilities
 from nu_ensembles.engine.program import Lanes, Program, TrainingData
 from nu_ensembles.engine.run import Run
 from nu_ensembles.methods import Batch
+from nu_ensembles.methods.passes import JointPass, NetworkPass
 
 
 class Member(NamedTuple):
@@ -56,11 +57,11 @@ def train_by_the_book(assembly: Assembly, n_steps: int) -> tuple[Any, Any, np.nd
 @partial(jax.jit, static_argnums=0)
 def one_step(program: Program, data: TrainingData, member: Member, step: Array) -> tuple[Member, Array]:
     """The member after a step, and its loss before."""
-    method, network = member.lane.method, engine.NetworkPass
+    method, network = member.lane.method, NetworkPass
     each = jax.vmap if method.is_joint else lambda function: function
     batch, key = each(partial(batch_and_key, program, data, step))(member.lane)
     if method.is_joint:
-        method, network = jax.tree.map(lambda value: value[0], method), engine.JointPass
+        method, network = jax.tree.map(lambda value: value[0], method), JointPass
 
     def loss(weights: Any) -> tuple[Array, Any]:
         forward = network(program.model, weights[0], member.state, key)

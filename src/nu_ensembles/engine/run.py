@@ -26,7 +26,7 @@ from nu_ensembles.engine.initial import initial_auxiliary, initial_state, initia
 from nu_ensembles.engine.loop import compiled_loop
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData, network_inputs
 from nu_ensembles.errors import NonFiniteLossError
-from nu_ensembles.models.inspect import n_convolutions
+from nu_ensembles.models.inspect import read_network
 
 # What becomes of a run when a lane's loss is not finite.
 Failures = Literal["raise", "mark"]
@@ -148,8 +148,9 @@ class Run:
     @property
     def _loop(self) -> tuple[Any, tuple[Any, ...]]:
         """The compiled loop of this program, and its static arguments."""
-        n = n_convolutions(self.program.model, (1, *self.data.x.shape[1:]), self.program.dtype)
-        loop = compiled_loop(step_options(self.program.deterministic, n), self.mesh is not None)
+        network = read_network(self.program.model, self.data.x.shape[1:], self.program.dtype)
+        options = step_options(self.program.deterministic, network.n_convolutions)
+        loop = compiled_loop(options, self.mesh is not None)
         return loop, (self.program,) if self.mesh is None else (self.program, self.mesh)
 
     def _block_of(self, number: int) -> Block:

@@ -8,8 +8,8 @@ import jax
 import optax
 
 from nu_ensembles.checks import check_positive, check_whole
-from nu_ensembles.engine.augmentation import Augmentation, as_augmentation, check_augmentation
-from nu_ensembles.engine.plans import check_plan
+from nu_ensembles.engine.augmentation import Augmentation, augmentation_of, check_augmentation
+from nu_ensembles.engine.plans import PLANS, check_plan
 from nu_ensembles.engine.program import Program
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.methods import Method
@@ -54,12 +54,15 @@ class Settings:
             raise unknown_name("dtype of training", self.dtype, DTYPES)
         if self.dtype == "float64" and not jax.config.read("jax_enable_x64"):
             raise InputError('dtype="float64" needs jax.config.update("jax_enable_x64", True) first.')
-        object.__setattr__(self, "augment", as_augmentation(self.augment))
-        check_plan(self.plan)
+        if self.plan not in PLANS:
+            raise unknown_name("plan", self.plan, PLANS)
+        if isinstance(self.augment, str):
+            object.__setattr__(self, "augment", augmentation_of(self.augment))
 
     def check(self, method: Method, row_shape: tuple[int, ...]) -> None:
         """Refuses a method or rows that cannot train under these settings."""
-        check_augmentation(as_augmentation(self.augment), row_shape)
+        assert not isinstance(self.augment, str)
+        check_augmentation(self.augment, row_shape)
         check_plan(self.plan, method)
         if method.is_sequential and self.augment_unlabeled and self.augment is not None:
             raise InputError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import jax
@@ -16,12 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from nu_ensembles.engine.assembly import Assembly
-from nu_ensembles.engine.checkpoints import CheckpointFolder, fingerprint, held_interrupts
+from nu_ensembles.engine.checkpoints import CheckpointFolder, fingerprint
 from nu_ensembles.engine.plans import Plan, choose_plan
 from nu_ensembles.engine.predict import lane_predictions, lane_probabilities
 from nu_ensembles.engine.program import Lanes, Program, TrainingData
 from nu_ensembles.engine.run import Run
 from nu_ensembles.errors import NonFiniteLossError
+from nu_ensembles.lifecycle.interrupts import held_interrupts
 from nu_ensembles.methods import Snapshots
 from nu_ensembles.models.parameter_rows import parameter_rows
 from nu_ensembles.progress import step_bar
@@ -74,7 +76,7 @@ def train(
 
     Raises:
       NonFiniteLossError: a lane failed; a checkpoint with the last good state is written if there is a folder.
-      KeyboardInterrupt: after a checkpoint, if there is a folder.
+      KeyboardInterrupt, Terminated: after Ctrl-C or SIGTERM and a checkpoint, if there is a folder.
     """
     program, lanes, data = assembly
     decision = choose_plan(plan, lanes.method, program, data, lanes.n_lanes)
@@ -125,16 +127,17 @@ class _Training:
                 rows = self.evaluate.x if isinstance(self.evaluate, Evaluate) else tuple(self.evaluate)[1:]
                 evaluated = rows, sorted(self.evaluate.at)
             self.fingerprint = fingerprint(self.program, self.lanes, self.data, self.n_steps, self.plan, evaluated)
-            checkpoint = self.checkpoints.load(self.fingerprint)
+            checkpoint = self.checkpoints.load(self.fingerprint, self.n_steps, len(groups))
         total = len(groups) * self.n_steps
         done = 0
         if checkpoint is not None:
             self.seen = checkpoint.evaluations()
+            self._report_again()
             done = checkpoint.n_finished * self.n_steps + checkpoint.step
         already = done
         with (
             step_bar(description, total, done, verbose) as show,
-            held_interrupts(self.checkpoints is not None) as interrupted,
+            nullcontext() if self.checkpoints is None else held_interrupts() as interrupted,
         ):
             for number, group in enumerate(groups):
                 run = self._start(group)
@@ -152,10 +155,12 @@ class _Training:
                     self._remember_losses(group, losses[: len(group)], now - done)
                     show(now - done, float(np.mean(losses)))
                     done = now
-                    if self.checkpoints is not None and (interrupted.is_set() or self.checkpoints.due()):
+                    if self.checkpoints is None or interrupted is None:
+                        return
+                    if interrupted.is_set() or self.checkpoints.due():
                         self._save(run)
                     if interrupted.is_set():
-                        raise KeyboardInterrupt("Stopped; the run can be resumed from its checkpoint.")
+                        interrupted.obey("Stopped; the run can be resumed from its checkpoint.")
 
                 self._train_group(run, group, on_chunk)
                 self.finished.append(_first_lanes(run.variables, len(group)))
@@ -203,10 +208,21 @@ class _Training:
             return
         model, dtype = self.program.model, self.program.dtype
         parts.append(lane_predictions(model, dtype, *run.variables, self.evaluate.x)[: len(group)])
+        self._report(at)
+
+    def _report(self, at: int) -> None:
+        """Tells what was seen at a step, when all lanes have been there."""
+        parts = self.seen[at]
         n_lanes_there = sum(len(part) for part in parts)
-        if self.evaluate.then is not None and n_lanes_there == self.lanes.n_lanes and at not in self.reported:
+        then = self.evaluate.then if isinstance(self.evaluate, Evaluate) else None
+        if then is not None and n_lanes_there == self.lanes.n_lanes and at not in self.reported:
             self.reported.add(at)
-            self.evaluate.then(at, np.concatenate(parts))
+            then(at, np.concatenate(parts))
+
+    def _report_again(self) -> None:
+        """Tells what the checkpoint has seen: whoever listens now was not there, or may have lost it."""
+        for at in sorted(self.seen):
+            self._report(at)
 
     def _remember_losses(self, group: np.ndarray, losses: np.ndarray, n_steps: int) -> None:
         """Lets mean losses of so many steps take the place of earlier ones, by as much as they weigh."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from nu_ensembles import calibration, storage
 from nu_ensembles._version import __version__
+from nu_ensembles.companion import Companion
 from nu_ensembles.contents import Manifest, array_of, classes_to_json, parsed, refuse_not_finite, unfit
 from nu_ensembles.engine.initial import stacked_shapes
 from nu_ensembles.errors import DamagedFileError, InputError
@@ -29,10 +30,12 @@ from nu_ensembles.tables import TableEncoding
 if TYPE_CHECKING:
     from nu_ensembles.ensemble.trained import Ensemble
 
-# Version 1 knows nothing of dropout masks, version 2 nothing of tables, version 3 nothing of calibrators; what has none
-# of these is still written as version 1, for older versions to read. Version 4 knows nothing of networks around others.
-FORMAT = 5
+# Version 1 knows nothing of dropout masks, version 2 nothing of tables, version 3 nothing of calibrators, version 4
+# nothing of companions, version 5 nothing of networks around others; what has none of these is still written as version
+# 1, for older versions to read.
+FORMAT = 6
 MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"
+COMPANION = "companion/"
 
 
 def write_ensemble(ensemble: Ensemble, folder: str | Path) -> None:
@@ -49,6 +52,8 @@ def fill_folder(ensemble: Ensemble, inside: Path) -> None:
         arrays |= {"input/mean": ensemble.standardisation.mean, "input/scale": ensemble.standardisation.scale}
     if ensemble.mask_keys is not None:
         arrays["mask_keys"] = ensemble.mask_keys
+    if ensemble.companion is not None:
+        arrays |= {f"{COMPANION}{name}": value for name, value in ensemble.companion.arrays().items()}
     checksum = storage.save_arrays(inside / WEIGHTS, arrays)
     network, wrapper = unwrapped(ensemble.model)
     manifest = {
@@ -62,6 +67,7 @@ def fill_folder(ensemble: Ensemble, inside: Path) -> None:
         "classes": classes_to_json(ensemble.classes),
         "temperature": ensemble.temperature,
         "calibrator": None if ensemble.calibrator is None else _plain(ensemble.calibrator.state()),
+        "companion": None if ensemble.companion is None else ensemble.companion.numbers(),
         "standardised": ensemble.standardisation is not None,
         "pixels": ensemble.pixels,
         "columns": None if ensemble.columns is None else list(ensemble.columns),
@@ -129,6 +135,7 @@ def read_fields(folder: str | Path, model: Model | None) -> dict[str, Any]:
         "encoding": encoding,
         "temperature": manifest.temperature,
         "calibrator": _calibrator(manifest, folder),
+        "companion": _companion(manifest, arrays, where),
         "mask_keys": mask_keys,
         "training": dict(manifest.training),
         "history": list(manifest.history),
@@ -180,6 +187,8 @@ def _wrapped(manifest: Manifest, network: Model, folder: Path) -> Model:
 def _format(ensemble: Ensemble) -> int:
     """The oldest version of the manifest that says all there is."""
     if unwrapped(ensemble.model)[1] is not None:
+        return 6
+    if ensemble.companion is not None:
         return 5
     if ensemble.calibrator is not None:
         return 4
@@ -203,6 +212,17 @@ def _calibrator(manifest: Manifest, folder: Path) -> calibration.FittedCalibrato
     if calibrator.n_classes != n_classes:
         raise unfit(where, f"one of {n_classes} classes", calibrator.n_classes)
     return calibrator
+
+
+def _companion(manifest: Manifest, arrays: dict[str, np.ndarray], where: str) -> Companion | None:
+    form, trees = manifest.companion, _under(arrays, COMPANION)
+    if form is None:
+        return None
+    n_features, n_classes = manifest.row_shape[0], len(manifest.classes)
+    try:
+        return Companion.restored(form.weight, form.temperature, trees, n_features, n_classes)
+    except InputError as error:
+        raise DamagedFileError(f"{where} hold a companion that cannot be used: {error}") from None
 
 
 def _templates(model: Model, row_shape: tuple[int, ...], n_members: int, dtype: str) -> tuple[Any, Any]:

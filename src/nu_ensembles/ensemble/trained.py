@@ -11,7 +11,8 @@ import jax
 import numpy as np
 
 from nu_ensembles.calibration import FittedCalibrator
-from nu_ensembles.checks import check_whole
+from nu_ensembles.checks import check_whole, refuse_forks
+from nu_ensembles.companion import Companion
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.ensemble.files import read_fields, write_ensemble
 from nu_ensembles.errors import InputError
@@ -42,6 +43,7 @@ class Ensemble:
       encoding: how a table becomes numbers, before they are scaled; None where it was trained on an array of numbers.
       temperature: applied to the mean probability; 1 leaves it as it is.
       calibrator: applied to the mean probability, or to the members' where it takes them; None leaves it as it is.
+      companion: a forest that is pooled with the mean of the members, before they are calibrated; None for none.
       mask_keys: uint32 `[K, 2]`, the keys of the members' dropout masks, or None where each is a network of its own.
       training: how it was trained (method, seed, steps, …), plain values.
       history: one row of scores per evaluation on validation data.
@@ -58,18 +60,32 @@ class Ensemble:
     encoding: TableEncoding | None = None
     temperature: float = 1.0
     calibrator: FittedCalibrator | None = None
+    companion: Companion | None = None
     mask_keys: np.ndarray | None = None
     training: dict[str, Any] = dataclasses.field(default_factory=dict)
     history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.companion is not None and self.calibrator is not None and self.calibrator.takes_members:
+            raise InputError(
+                f"The calibrator {self.calibrator.name!r} is applied to members, and a companion is none; leave out "
+                "one of the two."
+            )
+
+    @property
+    def is_mean_of_members(self) -> bool:
+        """Whether what it predicts is the mean of its members and nothing else: neither calibrated nor pooled."""
+        return self.temperature == 1 and self.calibrator is None and self.companion is None
 
     def __repr__(self) -> str:
         """One line: the fields hold millions of numbers."""
         inside, _ = unwrapped(self.model)
         network = inside.spec.name if inside.spec else "a network of your own"
         method = f", method {self.training['method']}" if "method" in self.training else ""
+        beside = "" if self.companion is None else f", pooled with a forest (weight {self.companion.weight:.2f})"
         return (
             f"<Ensemble: {self.n_members} members of {network}, {len(self.classes)} classes, rows of shape "
-            f"{self.row_shape}{method}, temperature {self.temperature:.4g}>"
+            f"{self.row_shape}{method}, temperature {self.temperature:.4g}{beside}>"
         )
 
     @property
@@ -102,10 +118,12 @@ class Ensemble:
           batch_size: rows that go through the networks at once; None finds a number.
         """
         nothing = np.zeros((self.n_members, 0, len(self.classes)), np.float32)
-        return np.concatenate([nothing, *(part for _, part in self._batches(self._rows(x), batch_size))], axis=1)
+        return np.concatenate([nothing, *(part for _, _, part in self._batches(self._rows(x), batch_size))], axis=1)
 
     def predict_proba(self, x: Any, batch_size: int | None = None) -> np.ndarray:
         """The mean of the members' class probabilities, calibrated if the ensemble is: float32 `[N, C]`.
+
+        With a companion it is pooled with that one's first.
 
         Goes through the rows in batches, so memory does not grow with members times rows.
 
@@ -115,9 +133,12 @@ class Ensemble:
         """
         x = self._rows(x)
         result = np.empty((len(x), len(self.classes)), np.float32)
-        for rows, members in self._batches(x, batch_size):
+        for rows, inputs, members in self._batches(x, batch_size):
             mean = members.mean(axis=0, dtype=np.float64)
-            result[rows] = mean if self.calibrator is None else self.calibrator.apply(members)
+            if self.companion is not None:
+                mean = self.companion.pooled(mean, inputs)
+            of = self.calibrator
+            result[rows] = mean if of is None else of.apply(members if of.takes_members else mean)
         return result if self.temperature == 1 else scale_temperature(result, self.temperature).astype(np.float32)
 
     def predict(self, x: Any, batch_size: int | None = None) -> np.ndarray:
@@ -138,11 +159,13 @@ class Ensemble:
             x = x.matched([Expected(name, "number") for name in self.columns], "X")
         return np.atleast_1d(np.asarray(x))
 
-    def _batches(self, x: Any, batch_size: int | None) -> Iterator[tuple[slice, np.ndarray]]:
+    def _batches(self, x: Any, batch_size: int | None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """Which rows, these rows as the networks get them, and the members' probabilities of them."""
         if self.encoding is None:
             check_rows(x[:0] if x.ndim > 1 else x, "X", self.row_shape, least_rows=0)
         if batch_size is not None:
             check_whole(batch_size, "batch_size")
+        refuse_forks()
         params, model_state = jax.device_put((self.params, self.model_state))
         for start in range(0, len(x), ROWS_PER_PASS):
             part = x[start : start + ROWS_PER_PASS]
@@ -151,16 +174,17 @@ class Ensemble:
             part = check_rows(part, "X", self.row_shape, first_row=start)
             if self.standardisation is None:
                 check_kind(part, self.pixels, "X")
+            inputs = network_rows(part, self.standardisation)
             for rows, members in predict_lanes(
                 self.model,
                 "float32",
                 params,
                 model_state,
-                network_rows(part, self.standardisation),
+                inputs,
                 rows_at_once=batch_size,
                 mask_keys=self.mask_keys,
             ):
-                yield slice(start + rows.start, start + rows.stop), members
+                yield slice(start + rows.start, start + rows.stop), inputs[rows], members
 
     def save(self, folder: str | Path) -> None:
         """Writes the ensemble into a new folder, which appears whole or not at all.

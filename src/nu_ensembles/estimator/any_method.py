@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +21,7 @@ from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.errors import InputError
+from nu_ensembles.estimator import kept
 from nu_ensembles.estimator.arguments import problem_of, rows_beside
 from nu_ensembles.estimator.fitted import FittedEnsemble
 from nu_ensembles.methods import AnyMethod
@@ -53,11 +57,13 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
       calibration: how predicted probabilities are calibrated, out of fold: "auto" for what clearly gains, a name (see
         `nu.calibration.CALIBRATORS`), a `nu.calibration.Calibrator`, or None.
       temperature: True means calibration="temperature", the older way to say it.
+      companion: "forest" pools the networks with a tempered random forest (`nu.TemperedForest`), with a weight that is
+        learnt out of fold; for tables. None leaves them alone.
       unlabeled_label: rows of X whose label equals it are the unlabelled ones; None (default) means there are none.
       plan: how members run: "vectorised", "sequential", "sharded", or "auto" for the fastest here.
       deterministic: train to the same bits on a GPU, too, where it takes longer; a CPU does so anyway.
       random_state: seed.
-      run_folder: where the fit keeps the finished search and its checkpoints.
+      run_folder: where the fit keeps its checkpoints and, at its end, the model (in `model`).
       resume: go on from what `run_folder` holds of a killed fit with the same data, arguments and seed.
       checkpoint_seconds: how long at most between two checkpoints.
       verbose: 1 shows progress on a terminal.
@@ -74,7 +80,12 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
       shift_: the test whether X_unlabeled comes from where X comes from: `statistic` (AUROC of telling them apart), `p`
         and `power`; None without unlabelled rows, or with less than ten on a side.
       calibrator_: what `predict_proba` applies to the mean of the members; None for nothing.
+      companion_: what that mean is pooled with before it is calibrated: `forest` and its `weight`; None for nothing.
     """
+
+    # Of the command line: what it tells of the data, and where the model of a run folder goes besides.
+    _further_notes: Mapping[str, Any] = MappingProxyType({})
+    _also_in: Sequence[Path] = ()
 
     def __init__(
         self,
@@ -97,6 +108,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         column_types: ColumnTypes | None = None,
         calibration: str | Calibrator | None = None,
         temperature: bool = False,
+        companion: str | None = None,
         unlabeled_label: Any = None,
         plan: str = "auto",
         deterministic: bool = False,
@@ -124,6 +136,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         self.column_types = column_types
         self.calibration = calibration
         self.temperature = temperature
+        self.companion = companion
         self.unlabeled_label = unlabeled_label
         self.plan = plan
         self.deterministic = deterministic
@@ -143,8 +156,9 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         return method, self._length_search()
 
     def _length_search(self) -> SearchSettings | None:
-        """The search of a length, or of a calibrator at the given one, where they are asked for."""
-        if not self.early_stopping and not tuning.check_calibration(self.calibration, self.temperature):
+        """The search of a length, or of a calibrator or a weight at the given one, where they are asked for."""
+        wanted = tuning.check_calibration(self.calibration, self.temperature), tuning.check_companion(self.companion)
+        if not self.early_stopping and not any(wanted):
             return None
         return SearchSettings(betas=None, n_stops=None if self.early_stopping else 1)
 
@@ -171,8 +185,10 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             held_out = problem.further_rows(rows_beside(x, "the validation x"), labels, "the validation x")
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         key = random_key(seed)
+        folder = self._run_folder(seed, problem.classes)
         method, how = self._method_and_search()
-        calibrators = tuning.check_calibration(self.calibration, self.temperature)
+        max_iter = check_whole(self.max_iter, "max_iter")
+        accompany = tuning.check_companion(self.companion, problem.row_shape)
         settings = Settings(
             batch_size=self.batch_size,
             unlabeled_batch_size=self.unlabeled_batch_size,
@@ -182,7 +198,6 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             plan=self.plan,
             deterministic=self.deterministic,
         )
-        max_iter = check_whole(self.max_iter, "max_iter")
         job = make_job(
             problem,
             self.model,
@@ -194,26 +209,29 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             model_options=self.model_options,
             validation=held_out,
         )
+        calibrators = tuning.check_calibration(self.calibration, self.temperature)
         folds = []
         if how is not None and validation is None:
-            folds = folds_of(self.cv, problem.y, seed, problem.row_numbers, _num_samples(X))
+            folds = folds_of(self.cv, problem.y, seed, problem.row_numbers, _num_samples(X), problem.classes)
         # Only now, when the data and the options are known to be good, is anything written.
-        run = self._run_folder(seed) if self.run_folder is not None or self.resume else None
-        result = None
-        if how is not None:
-            result = tuning.search(job, folds, how, run=run, verbose=self.verbose)
-            job = job.replace(method=result.method_of(job.method), n_steps=result.n_steps)
-        members = run_job(job, run=run, verbose=self.verbose)
-        if run is not None:
-            run.finish()
-        self.shift_ = two_sample_of(problem)
-        self.n_steps_, self.classes_ = job.n_steps, problem.classes
-        self.n_iter_ = min(max_iter, max(1, round(job.n_steps * settings.batch_size / len(problem.x))))
-        self.search_ = result
-        self.verdict_, self.temperature_, self.cv_results_ = tuning.findings(result, job.method.name, job.n_steps)
-        self.calibrator_, told = tuning.calibrated(result, calibrators)
-        self.verdict_ += told
-        self.ensemble_ = job.ensemble(members, calibrator=self.calibrator_, verdict=self.verdict_)
+        with folder as run:
+            result = None
+            if how is not None:
+                result = tuning.search(job, folds, how, run=run, verbose=self.verbose)
+                job = job.replace(method=result.method_of(job.method), n_steps=result.n_steps)
+            members = run_job(job, run=run, verbose=self.verbose)
+            self.shift_ = two_sample_of(problem)
+            self.n_steps_, self.classes_ = job.n_steps, problem.classes
+            self.n_iter_ = min(max_iter, max(1, round(job.n_steps * settings.batch_size / len(problem.x))))
+            self.search_ = result
+            self.verdict_, self.temperature_, self.cv_results_ = tuning.findings(result, job.method.name, job.n_steps)
+            self.companion_, pooled, told = tuning.accompanied(result, job, accompany)
+            self.calibrator_, told_of_calibration = tuning.calibrated(result, calibrators, pooled)
+            self.verdict_ += told + told_of_calibration
+            beside = {"calibrator": self.calibrator_, "companion": self.companion_}
+            self.ensemble_ = job.ensemble(members, **beside, verdict=self.verdict_, **self._further_notes)
+            if run is not None:
+                run.finish(kept.with_notes(self), self._also_in)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -222,9 +240,15 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
 
-    def _run_folder(self, seed: int) -> RunFolder | None:
-        """The folder of this fit; a resumed one must have been started with the same arguments."""
-        where = ("run_folder", "resume", "checkpoint_seconds", "verbose")
-        asked = {name: value for name, value in self.get_params(deep=False).items() if name not in where}
-        plain = {name: v if isinstance(v, str | int | float | None) else lasting_repr(v) for name, v in asked.items()}
-        return RunFolder.wanted(self.run_folder, {**plain, "seed": seed}, self.resume, self.checkpoint_seconds)
+    def _run_folder(self, seed: int, classes: np.ndarray) -> AbstractContextManager[RunFolder | None]:
+        """The folder of this fit, not entered yet; a resumed one must have been started with the same arguments."""
+        if self.run_folder is None and not self.resume:
+            return nullcontext()
+
+        def asked() -> dict[str, Any]:
+            where = ("run_folder", "resume", "checkpoint_seconds", "verbose")
+            given = {name: value for name, value in self.get_params(deep=False).items() if name not in where}
+            plain = {n: v if isinstance(v, str | int | float | None) else lasting_repr(v) for n, v in given.items()}
+            return {**plain, "seed": seed}
+
+        return RunFolder.wanted(self.run_folder, asked, self.resume, self.checkpoint_seconds, classes)

@@ -29,6 +29,7 @@ def problem_of(estimator: Any, X: Any, y: Any, X_unlabeled: Any, sample_weight: 
     if y is None:
         raise InputError("This classifier requires y to be passed, but the target y is None.")
     X, y = rows_and_labels(estimator, X, y)
+    standardize = wants_standardisation(estimator.standardize, X)
     if sample_weight is not None:
         sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     labelled = which_labelled(y, estimator.unlabeled_label)
@@ -36,12 +37,14 @@ def problem_of(estimator: Any, X: Any, y: Any, X_unlabeled: Any, sample_weight: 
     rest, X, y = X[~labelled], X[labelled], only_labelled(y, labelled)
     sample_weight = None if sample_weight is None else sample_weight[labelled]
     check_classification_targets(y)
+    if estimator.class_weight is not None:
+        sample_weight = weights_with_classes(estimator.class_weight, y, sample_weight)
     return prepare(
         X,
         y,
         U,
-        weights_with_classes(estimator.class_weight, y, sample_weight),
-        standardize=wants_standardisation(estimator.standardize, X),
+        sample_weight,
+        standardize=standardize,
         row_numbers=np.flatnonzero(labelled),
         also_unlabeled=rest,
         column_types=estimator.column_types,
@@ -103,10 +106,8 @@ def rows_beside(other: Any, name: str) -> Any:
         ) from None
 
 
-def weights_with_classes(class_weight: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
+def weights_with_classes(class_weight: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
     """The rows' weights times those of their classes; rows without weight do not make a class frequent."""
-    if class_weight is None:
-        return sample_weight
     weight = np.ones(len(y)) if sample_weight is None else sample_weight.copy()
     counted = weight > 0
     if counted.any():

@@ -48,11 +48,13 @@ class NuEnsembleClassifier(EnsembleClassifier):
       calibration: how predicted probabilities are calibrated, out of fold: "auto" for what clearly gains, a name (see
         `nu.calibration.CALIBRATORS`), a `nu.calibration.Calibrator`, or None.
       temperature: True means calibration="temperature", the older way to say it.
+      companion: "forest" pools the networks with a tempered random forest (`nu.TemperedForest`), with a weight that is
+        learnt out of fold; for tables. None leaves them alone.
       unlabeled_label: rows of X whose label equals it are the unlabelled ones; None means there are none.
       plan: how members run: "vectorised", "sequential", "sharded", or "auto" for the fastest here.
       deterministic: train to the same bits on a GPU, too, where it takes longer; a CPU does so anyway.
       random_state: seed.
-      run_folder: where the fit keeps the finished search and its checkpoints.
+      run_folder: where the fit keeps its checkpoints and, at its end, the model (in `model`).
       resume: go on from what `run_folder` holds of a killed fit with the same data, arguments and seed.
       checkpoint_seconds: how long at most between two checkpoints.
       verbose: 1 shows progress on a terminal.
@@ -84,6 +86,7 @@ class NuEnsembleClassifier(EnsembleClassifier):
         column_types: ColumnTypes | None = None,
         calibration: str | Calibrator | None = None,
         temperature: bool = False,
+        companion: str | None = None,
         unlabeled_label: Any = None,
         plan: str = "auto",
         deterministic: bool = False,
@@ -111,6 +114,7 @@ class NuEnsembleClassifier(EnsembleClassifier):
             column_types=column_types,
             calibration=calibration,
             temperature=temperature,
+            companion=companion,
             unlabeled_label=unlabeled_label,
             plan=plan,
             deterministic=deterministic,

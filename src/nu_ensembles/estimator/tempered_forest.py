@@ -1,11 +1,4 @@
-"""A random forest whose probabilities are softened or sharpened by what its trees say of rows that they have not seen.
-
-  q = (votes + 1) / (trees + C),  p ∝ q^(1/T)
-
-A tree was not trained on about a third of the rows (out of bag). With votes of those trees only, T minimises the summed
-NLL + prior·(log T)². One vote for every class (Laplace) keeps q off zero. Forests of few labels are mostly too
-cautious: the mean of trees that vote 0 or 1 lies between.
-"""
+"""A random forest with a temperature, as scikit-learn knows classifiers; what it does stands in `companion/`."""
 
 from __future__ import annotations
 
@@ -15,15 +8,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from nu_ensembles.checks import check_positive, check_whole
+from nu_ensembles.companion import Forest, grow
+from nu_ensembles.companion.trees import Trees
 from nu_ensembles.errors import InputError
-from nu_ensembles.estimator.trees import Trees
-from nu_ensembles.metrics.temperature import fit_temperature, scale_temperature
 from nu_ensembles.problem import check_labels
 
 
@@ -41,10 +33,9 @@ class TemperedForest(ClassifierMixin, BaseEstimator):
 
     Attributes:
       classes_: `[C]`, in the order of the probabilities.
-      temperature_: T; below 1 sharpens.
       oob_probabilities_: `[n, C]`, what the trees that had not seen a row say of it, with the temperature; nan where
         every tree had. The temperature was fitted on these rows, which is one number: they are all but out of fold.
-      trees_: the trees as arrays.
+      forest_: the trees as arrays, and the temperature.
     """
 
     n_features_in_: int
@@ -87,25 +78,32 @@ class TemperedForest(ClassifierMixin, BaseEstimator):
             kept = sample_weight > 0
             X, y, sample_weight = X[kept], y[kept], sample_weight[kept]
         self.classes_, labels = check_labels(y, None, len(X))
-        forest = RandomForestClassifier(
-            n_trees,
+        self.forest_, self.oob_probabilities_ = grow(
+            X,
+            labels,
+            len(self.classes_),
+            n_trees=n_trees,
+            seed=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
+            weight=sample_weight,
+            temperature_prior=prior,
             max_features=self.max_features,
             min_samples_leaf=self.min_samples_leaf,
             class_weight=self.class_weight,
-            random_state=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
             n_jobs=self.n_jobs,
         )
-        forest.fit(X, labels, sample_weight)
-        votes, n_votes = out_of_bag(forest, X)
-        seen = n_votes > 0
-        smoothed = with_one_vote_each(votes, n_votes)
-        weight = None if sample_weight is None else sample_weight[seen] / sample_weight[seen].mean()
-        self.temperature_ = 1.0
-        if seen.any():
-            self.temperature_ = fit_temperature(smoothed[seen], labels[seen].astype(np.int64), prior, weight)
-        self.oob_probabilities_ = np.where(seen[:, None], scale_temperature(smoothed, self.temperature_), np.nan)
-        self.trees_ = Trees.of(forest.estimators_)
         return self
+
+    @property
+    def temperature_(self) -> float:
+        """T; below 1 sharpens."""
+        check_is_fitted(self)
+        return self.forest_.temperature
+
+    @property
+    def trees_(self) -> Trees:
+        """The trees as arrays."""
+        check_is_fitted(self)
+        return self.forest_.trees
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities `[n, C]`.
@@ -115,9 +113,7 @@ class TemperedForest(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float32)
-        n_trees = np.full(len(X), len(self.trees_.roots))
-        votes = n_trees[:, None] * self.trees_.probabilities(X)
-        return scale_temperature(with_one_vote_each(votes, n_trees), self.temperature_)
+        return self.forest_.probabilities(np.asarray(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row.
@@ -146,26 +142,9 @@ class TemperedForest(ClassifierMixin, BaseEstimator):
             n_features, temperature = int(state["n_features"]), float(state["temperature"])
         except (KeyError, TypeError, ValueError):
             raise InputError("This is not the state of a tempered forest: give what its state() returned.") from None
-        trees = Trees.from_state(state, n_features)
-        if classes.shape != trees.values.shape[1:] or not 0 < temperature < np.inf:
+        fitted = Forest.from_arrays(state, temperature, n_features)
+        if classes.shape != (fitted.n_classes,):
             raise InputError("The state of the forest does not fit together: give what state() returned.")
-        forest = cls(n_estimators=len(trees.roots))
-        forest.classes_, forest.temperature_ = classes, temperature
-        forest.n_features_in_, forest.trees_ = n_features, trees
+        forest = cls(n_estimators=len(fitted.trees.roots))
+        forest.classes_, forest.n_features_in_, forest.forest_ = classes, n_features, fitted
         return forest
-
-
-def out_of_bag(forest: RandomForestClassifier, X: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Sum of the probabilities of the trees that had not seen a row `[n, C]`, and how many these are `[n]`."""
-    votes, n_votes = np.zeros((len(X), len(forest.classes_))), np.zeros(len(X), np.int64)
-    for tree, seen in zip(forest.estimators_, forest.estimators_samples_, strict=True):
-        others = np.setdiff1d(np.arange(len(X)), seen)
-        if len(others):
-            votes[others] += tree.predict_proba(X[others])
-            n_votes[others] += 1
-    return votes, n_votes
-
-
-def with_one_vote_each(votes: NDArray[np.float64], n_votes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Shares of the votes `[n, C]` after every class got one more."""
-    return (votes + 1.0) / (n_votes[:, None] + votes.shape[1])

@@ -18,7 +18,7 @@ import optax
 from jax import Array
 
 from nu_ensembles.methods.forward import Forward
-from nu_ensembles.methods.trainer import Members, Trainer, TrainingRows
+from nu_ensembles.methods.trainer import TrainingRows
 from nu_ensembles.models import Model
 from nu_ensembles.models.inspect import require_features
 
@@ -165,14 +165,6 @@ class Method(Protocol):
         """What updates them; hyper-parameters may be traced."""
         ...
 
-    def carry_out(self, trainer: Trainer) -> Members:
-        """Trains the members.
-
-        Args:
-          trainer: the user's rows, and what trains networks on them.
-        """
-        ...
-
 
 class Carried:
     """What a loss and a procedure have in common: the network is the user's, and any data will do."""
@@ -230,9 +222,6 @@ class BaseMethod(Carried):
 
     def auxiliary_optimiser(self) -> optax.GradientTransformation:
         return optax.identity()
-
-    def carry_out(self, trainer: Trainer) -> Members:
-        return Members(trainer.train("", self.base, trainer.members))
 
 
 M = TypeVar("M", bound=type)

@@ -1,4 +1,4 @@
-"""What a method works with when it is carried out: the user's rows, and a trainer that trains networks on them.
+"""What a procedure works with when it is carried out: the user's rows, and a trainer that trains networks on them.
 
 A method that is one loss trains its members once. A procedure (`procedure.py`) trains several times, and does something
 with the networks. How a training is done (the engine, checkpoints, progress) is the trainer's business: each is a

@@ -6,9 +6,11 @@ prediction is ever copied.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from statistics import NormalDist
 
 import numpy as np
 
@@ -77,6 +79,22 @@ def interval(
     if np.isfinite(value) and np.isfinite(high):
         low, high = 2.0 * value - high, 2.0 * value - low
     return float(min(max(low, within[0]), value)), float(max(min(high, within[1]), value))
+
+
+def wilson(share: float, n_samples: int, level: float) -> tuple[float, float]:
+    """Wilson's interval of a share of so many independent samples; at 0 and 1, too, it has a width.
+
+    Args:
+      share: what was found, in [0, 1].
+      n_samples: among so many.
+      level: such as 0.95.
+    """
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    squared = z * z / n_samples
+    centre = (share + squared / 2) / (1 + squared)
+    half = z / (1 + squared) * math.sqrt(share * (1 - share) / n_samples + squared / (4 * n_samples))
+    # At 0 and 1 an end is that number but for rounding.
+    return (0.0 if share == 0 else max(centre - half, 0.0)), (1.0 if share == 1 else min(centre + half, 1.0))
 
 
 def _resample_runs(draws: Values, seed: int) -> Values:

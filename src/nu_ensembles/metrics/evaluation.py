@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.metrics.bootstrap import Statistics, interval, resampled
+from nu_ensembles.metrics.bootstrap import Statistics, interval, resampled, wilson
 from nu_ensembles.metrics.brier_terms import argmax_terms, class_gaps, exact_terms
 from nu_ensembles.metrics.calibration import binned_ece, debiased_ece
 from nu_ensembles.metrics.calibration_variants import binned_top_label_ece
@@ -23,7 +23,15 @@ from nu_ensembles.metrics.diversity import (
 )
 from nu_ensembles.metrics.equal_mass import TACE_DEFAULTS, equal_mass_error, sorted_classes
 from nu_ensembles.metrics.information import Votes, joint_predictions, pair_information
-from nu_ensembles.metrics.inputs import Floats, Ints, Predictions, check_labels, check_member_probs, summarise
+from nu_ensembles.metrics.inputs import (
+    Floats,
+    Ints,
+    Predictions,
+    check_labels,
+    check_member_probs,
+    class_numbers,
+    summarise,
+)
 from nu_ensembles.metrics.scores import label_nll, label_probability, squared_distance
 from nu_ensembles.metrics.selective import member_entropy, row_entropy, weighted_aurc, weighted_auroc
 from nu_ensembles.metrics.weighting import Values, Weights, unit_weights, weighted_mean
@@ -39,6 +47,9 @@ RANGES = (
 )
 """Where a metric's interval ends at the latest; (0, 1) for all others."""
 
+PROPORTIONS = frozenset({"accuracy", "member_accuracy", "disagreement"})
+"""Metrics that are shares of rows: at 0 and 1, where every resample says the same, they have Wilson's interval."""
+
 CORRECTED = frozenset(
     {"ece_debiased", "brier_exact_reliability", "brier_exact_resolution", "mutual_information_corrected"}
 )
@@ -49,6 +60,7 @@ def evaluate(
     member_probs: ArrayLike | Sequence[ArrayLike],
     labels: ArrayLike,
     *,
+    classes: ArrayLike | None = None,
     intervals: float | None = None,
     n_resamples: int = 1000,
     seed: int = 0,
@@ -58,9 +70,10 @@ def evaluate(
     Args:
       member_probs: `[K, N, C]` probabilities of the members (`[N, C]` for one), or several runs of it: a list
         of such arrays, or `[S, K, N, C]`. With several runs each value is the mean over runs.
-      labels: `[N]`, integers 0 … C-1.
+      labels: `[N]`, integers 0 … C-1, or what `classes` names.
+      classes: `[C]`, labels of any type in the order of the probabilities, such as `clf.classes_`.
       intervals: a level such as 0.95 adds `NAME_low` and `NAME_high` for every metric: a bootstrap over
-        samples and, where several runs are given, over runs.
+        samples and, where several runs are given, over runs; Wilson's for shares of 0 and 1.
       n_resamples: bootstrap resamples.
       seed: of the bootstrap.
 
@@ -88,8 +101,13 @@ def evaluate(
         raise InputError(f"n_resamples is {n_resamples}: give at least 1.")
     plain: list[dict[str, float]] = []
     draws: list[dict[str, Values]] = []
+    if classes is not None:
+        labels = class_numbers(labels, classes)
+    run_labels: Ints = np.zeros(0, np.int64)
     for run in runs:
         members = check_member_probs(run)
+        if classes is not None and np.size(classes) != members.shape[2]:
+            raise InputError(f"There are {np.size(classes)} classes for {members.shape[2]} columns of probabilities.")
         run_labels = check_labels(labels, *members.shape[1:])
         statistics = ensemble_statistics(members, run_labels, reuse=intervals is not None)
         plain.append({name: float(v[0]) for name, v in statistics(unit_weights(len(run_labels))).items()})
@@ -103,6 +121,9 @@ def evaluate(
         bounds = interval(
             value, stacked, intervals, seed, within=RANGES.get(name, (0.0, 1.0)), centred=name in CORRECTED
         )
+        if name in PROPORTIONS and value in (0.0, 1.0):
+            # Every resample of rows that are all right, or all wrong, is the same.
+            bounds = wilson(value, len(run_labels), intervals)
         scores[f"{name}_low"], scores[f"{name}_high"] = bounds
     return scores
 

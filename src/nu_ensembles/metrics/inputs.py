@@ -101,7 +101,7 @@ def check_labels(labels: ArrayLike, n_samples: int, n_classes: int) -> Ints:
         )
     whole = array.dtype.kind in "iub" or (array.dtype.kind == "f" and np.array_equal(array, np.round(array)))
     if not whole:
-        raise InputError("Labels must be integers 0 … C-1: encode class names first.")
+        raise InputError("Labels must be integers 0 … C-1: pass classes=clf.classes_ to evaluate, or encode the names.")
     integers = array.astype(np.int64)
     if integers.min() < 0 or integers.max() >= n_classes:
         raise InputError(
@@ -109,6 +109,22 @@ def check_labels(labels: ArrayLike, n_samples: int, n_classes: int) -> Ints:
             f"classes: labels must lie in 0 … {n_classes - 1}."
         )
     return integers
+
+
+def class_numbers(labels: ArrayLike, classes: ArrayLike) -> Ints:
+    """The number of each label's class, int64 `[N]`.
+
+    Args:
+      classes: labels of any type, in the order of the probabilities.
+    """
+    known, found = np.asarray(classes), np.asarray(labels)
+    numbers = {label: number for number, label in enumerate(known.tolist())}
+    if known.ndim != 1 or len(numbers) < len(known):
+        raise InputError(f"classes is {known.tolist()}: name each class once, in the order of the probabilities.")
+    strange = [label for label in dict.fromkeys(found.ravel().tolist()) if label not in numbers]
+    if strange:
+        raise InputError(f"The label {strange[0]!r} is not among the classes {known.tolist()}.")
+    return np.array([numbers[label] for label in found.ravel().tolist()], np.int64).reshape(found.shape)
 
 
 def mean_probability(member_probs: Floats) -> NDArray[np.float64]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
-from nu_ensembles.models.model import Model, logits_and_features
+from nu_ensembles.models.model import Model, join_variables, logits_and_features, split_variables
 
 
 def variable_shapes(model: Model, row_shape: tuple[int, ...], dtype: Any = jnp.float32) -> Any:
@@ -51,16 +51,27 @@ def uses_convolution(model: Model, x_shape: tuple[int, ...], dtype: Any = jnp.fl
       x_shape: of a batch, `[B, …]`.
       dtype: of its entries.
     """
-    return n_convolutions(model, x_shape, dtype) > 0
+    return read_network(model, x_shape[1:], dtype).n_convolutions > 0
 
 
-def n_convolutions(model: Model, x_shape: tuple[int, ...], dtype: Any = jnp.float32) -> int:
-    """How often the network's prediction convolves, inside nested functions and loops (once each) included.
+class Reading(NamedTuple):
+    """What a network is found to do with two rows when it predicts.
+
+    output: what it returns, as shapes.
+    n_convolutions: how often it convolves; what stands in nested functions and loops counts once.
+    """
+
+    output: Any
+    n_convolutions: int
+
+
+def read_network(model: Model, row_shape: tuple[int, ...], dtype: Any = jnp.float32) -> Reading:
+    """Traces the network's prediction once; asked again, the answer is at hand.
 
     Args:
-      x_shape: of a batch, `[B, …]`; dtype: of its entries.
+      row_shape: of an input row; dtype: of its entries.
     """
-    return _n_convolutions(model, tuple(x_shape), jnp.dtype(dtype), _x64())
+    return _read_network(model, tuple(row_shape), jnp.dtype(dtype), _x64())
 
 
 def _x64() -> bool:
@@ -76,11 +87,17 @@ def _variable_shapes(model: Model, row_shape: tuple[int, ...], dtype: Any, x64: 
 
 
 @functools.lru_cache(maxsize=64)
-def _n_convolutions(model: Model, x_shape: tuple[int, ...], dtype: Any, x64: bool) -> int:
-    variables = _variable_shapes(model, x_shape[1:], dtype, x64)
-    x = jax.ShapeDtypeStruct(x_shape, dtype)
-    closed = jax.make_jaxpr(lambda v, x: model.apply(v, x, key=None, train=False))(variables, x)
-    return sum(equation.primitive.name == "conv_general_dilated" for equation in equations(closed.jaxpr))
+def _read_network(model: Model, row_shape: tuple[int, ...], dtype: Any, x64: bool) -> Reading:
+    # Parameters and state apart and together again, as they are trained.
+    variables = join_variables(*split_variables(variable_shapes(model, row_shape, dtype)))
+    x = jax.ShapeDtypeStruct((2, *row_shape), dtype)
+
+    def predicted(variables: Any, x: Any) -> Any:
+        return model.apply(variables, x, key=None, train=False)
+
+    closed, output = jax.make_jaxpr(predicted, return_shape=True)(variables, x)
+    n = sum(equation.primitive.name == "conv_general_dilated" for equation in equations(closed.jaxpr))
+    return Reading(output, n)
 
 
 def equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:

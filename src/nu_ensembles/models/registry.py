@@ -7,14 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-
 from nu_ensembles.errors import InputError, unknown_name
-from nu_ensembles.models.inspect import variable_shapes
+from nu_ensembles.models.inspect import read_network
 from nu_ensembles.models.lenet import lenet
 from nu_ensembles.models.mlp import mlp, mlp_large
-from nu_ensembles.models.model import Model, ModelSpec, join_variables, split_variables
+from nu_ensembles.models.model import Model, ModelSpec
 from nu_ensembles.models.wide_resnet import wide_resnet
 
 BUILDERS: dict[str, Callable[..., Model]] = {
@@ -68,11 +65,7 @@ def network_for(model: str | Model, n_classes: int, row_shape: tuple[int, ...], 
             f"model must be a name or a nu.Model, not a {type(model).__name__}; wrap your own module with "
             "nu.models.from_linen, from_nnx or from_equinox."
         )
-    x = jax.ShapeDtypeStruct((2, *row_shape), jnp.float32)
-    variables = variable_shapes(network, row_shape, x.dtype)
-    # Parameters and state apart and together again, as they are trained.
-    joined = join_variables(*split_variables(variables))
-    logits = jax.eval_shape(lambda v, x: network.apply(v, x, key=None, train=False), joined, x)
+    logits = read_network(network, row_shape).output
     expected = 2, n_classes
     found = getattr(logits, "shape", type(logits).__name__)
     if found != expected:

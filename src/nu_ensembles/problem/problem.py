@@ -29,6 +29,7 @@ class Problem:
     encoding: how a table became numbers, or None for an array that held nothing else.
     row_shape: of a row as the network gets it.
     pixels: whether the rows are bytes, which the network gets as x/255.
+    feature_names: of what the network gets, one for each number of a table's row, or None.
     """
 
     x: np.ndarray
@@ -43,16 +44,14 @@ class Problem:
     n_unlabeled: int = dataclasses.field(init=False)
     row_shape: tuple[int, ...] = dataclasses.field(init=False)
     pixels: bool = dataclasses.field(init=False)
+    feature_names: tuple[str, ...] | None = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_unlabeled", 0 if self.x_unlabeled is None else len(self.x_unlabeled))
         object.__setattr__(self, "row_shape", self.x.shape[1:])
         object.__setattr__(self, "pixels", self.x.dtype == np.uint8)
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """Names of what the network gets, one for each number of a table's row."""
-        return self.columns if self.encoding is None else self.encoding.outputs
+        names = self.columns if self.encoding is None else self.encoding.outputs
+        object.__setattr__(self, "feature_names", names)
 
     def part(self, rows: np.ndarray) -> Problem:
         """The problem of these labelled rows alone; the unlabelled ones stay."""
@@ -128,7 +127,7 @@ def _as_numbers(
     x: Any, others: list[Any], types: ColumnTypes | None, names: tuple[str, str]
 ) -> tuple[TableEncoding | None, np.ndarray, np.ndarray | None]:
     """Labelled and unlabelled rows as numbers `[N, …]` and `[M, …]`, and by which encoding, if they need one."""
-    declared = read_column_types(types)
+    declared = {} if types is None else read_column_types(types)
     if not isinstance(x, RawTable):
         others = [check_rows(part, names[1], x.shape[1:], gaps=True) for part in others]
         for part in others:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.bootstrap import resample_counts
@@ -18,12 +18,15 @@ from nu_ensembles.metrics.calibration import binned_ece, equal_width_bins
 from nu_ensembles.metrics.diversity import mean_over_pairs, pairwise_mutual_information
 from nu_ensembles.metrics.inputs import check_predictions
 from nu_ensembles.metrics.selective import aurc, risk_coverage
-from nu_ensembles.metrics.weighting import Values, Weights, group_sums, unit_weights
+from nu_ensembles.metrics.weighting import Values, unit_weights
+from nu_ensembles.report.bins import band, bin_means
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# One meaning each, on every page: what is reported on, its intervals, what it is compared with, what is wrong.
 INK, ACCENT, SOFT, PALE = "#222222", "#1f5fa8", "#9dbfe3", "#c8c8c8"
+BEFORE, WRONG = "#8b6f47", "#b3261e"
 HIGHLIGHTS = ("#c0392b", "#d68910", "#7d3c98", "#148f77", "#1f5fa8")
 
 
@@ -60,15 +63,15 @@ def reliability_diagram(
     bins = equal_width_bins(confidence, n_bins)
     plain = unit_weights(len(bins))
     ax = _new_axes() if ax is None else ax
-    at = _bin_means(bins, confidence, n_bins, plain)[:, 0]
-    accuracy = _bin_means(bins, predictions.right, n_bins, plain)[:, 0]
+    at = bin_means(bins, confidence, n_bins, plain)[:, 0]
+    accuracy = bin_means(bins, predictions.right, n_bins, plain)[:, 0]
     share = np.bincount(bins, minlength=n_bins) / len(bins)
     filled = share > 0
     _diagonal(ax)
     if interval is not None:
         _check_level(interval)
         weights = resample_counts(np.random.default_rng(seed), len(bins), n_resamples)
-        low, high = _band(_bin_means(bins, predictions.right, n_bins, weights)[filled], interval)
+        low, high = band(bin_means(bins, predictions.right, n_bins, weights)[filled], interval)
         ax.fill_between(at[filled], low, high, color=SOFT, alpha=0.45, linewidth=0)
     ax.plot(at[filled], accuracy[filled], color=ACCENT, linewidth=1.2)
     ax.scatter(at[filled], accuracy[filled], s=8 + 60 * share[filled] / share.max(), color=ACCENT, zorder=3)
@@ -198,22 +201,6 @@ def _diagonal(ax: Axes) -> None:
 def _check_level(level: float) -> None:
     if not 0.0 < level < 1.0:
         raise InputError(f"interval is {level}: give a level between 0 and 1, such as 0.95, or None.")
-
-
-def _bin_means(bins: NDArray[np.int64], values: Values, n_bins: int, weights: Weights) -> Values:
-    """Mean of `values` in each bin under each column of weights, `nan` in empty bins: `[n_bins, R]`."""
-    counts = group_sums(bins, np.ones(len(bins)), n_bins, weights)
-    sums = group_sums(bins, values, n_bins, weights)
-    return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
-
-
-def _band(means: Values, level: float) -> tuple[Values, Values]:
-    """Quantiles over resamples `[B, R]`, leaving out those that drew nothing from a bin; `nan` if all did."""
-    tail = (1.0 - level) / 2.0
-    drawn = ~np.isnan(means).all(axis=1)
-    limits = np.full((2, len(means)), np.nan)
-    limits[:, drawn] = np.nanquantile(means[drawn], [tail, 1.0 - tail], axis=1)
-    return limits[0], limits[1]
 
 
 def _histogram_below(ax: Axes, share: Values) -> Axes:

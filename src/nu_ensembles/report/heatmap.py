@@ -42,7 +42,7 @@ def nll_heat_map(search_result: Searched, ax: Axes | None = None) -> Axes:
     """
     nll = np.asarray(search_result.nll, np.float64)
     n_betas, n_stops = nll.shape
-    ax = new_axes(1.6 + 0.46 * n_stops, 1.5 + 0.34 * n_betas) if ax is None else ax
+    ax = new_axes(max(3.6, 1.6 + 0.46 * n_stops), max(2.6, 1.5 + 0.34 * n_betas)) if ax is None else ax
     best = float(np.nanmin(nll))
     # Everything above twice the best loss looks alike: its fall from log C in the first steps would use up the scale.
     shades = np.log(np.minimum(nll, 2 * best) / best) / np.log(2)

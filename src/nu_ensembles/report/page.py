@@ -6,6 +6,7 @@ the rest. Text is escaped; only figures, which this package draws, are put in as
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as MatplotlibFigure
 
+# Pages with more sections than this have a list of them.
+FEW_SECTIONS = 3
 _ENVIRONMENT = {
     "nu_ensembles": "nu-ensembles",
     "python": "Python",
@@ -41,15 +44,28 @@ class Column:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What a cell shows and what it is sorted by; `mark` is "", "better", "worse" or "reference"."""
+    """What a cell shows and what it is sorted by.
+
+    Attributes:
+      mark: "", "better", "worse" or "reference".
+      shade: how dark its ground is, 0 … 1, in the colour of what is reported on; None for the page's own.
+      image: the bytes of a PNG file, shown in the place of the text, which tells what it is.
+    """
 
     text: str
     value: float | str | None = None
     mark: str = ""
+    shade: float | None = None
+    image: bytes | None = None
 
     @property
     def sort_by(self) -> str:
         return str(self.text if self.value is None else self.value)
+
+    @property
+    def source(self) -> str:
+        """The image as an address that holds it."""
+        return "" if self.image is None else f"data:image/png;base64,{base64.b64encode(self.image).decode()}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +106,24 @@ class Gallery:
 
 
 @dataclasses.dataclass(frozen=True)
+class Tile:
+    """A number to look at first: its name, the number, and its interval or what it means."""
+
+    name: str
+    number: str
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """What came out, set apart: a few numbers, and sentences."""
+
+    tiles: Sequence[Tile]
+    sentences: Sequence[str] = ()
+    kind: str = dataclasses.field(default="card", init=False)
+
+
+@dataclasses.dataclass(frozen=True)
 class Paragraph:
     """Plain text."""
 
@@ -97,12 +131,15 @@ class Paragraph:
     kind: str = dataclasses.field(default="paragraph", init=False)
 
 
+Block = Paragraph | SortableTable | Gallery | Card
+
+
 @dataclasses.dataclass(frozen=True)
 class Section:
     """A heading with what stands under it."""
 
     title: str
-    blocks: Sequence[Paragraph | SortableTable | Gallery]
+    blocks: Sequence[Block]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,12 +178,22 @@ class HowItWasRun:
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """A report: its title, the sentences to read if one reads nothing else, the evidence, how it was run."""
+    """A report: its title, the sentences to read if one reads nothing else, the evidence, how it was run.
+
+    A page of several sections has a list of them at its beginning.
+    """
 
     title: str
     lead: Sequence[str]
     sections: Sequence[Section]
     run: HowItWasRun | None = None
+    card: Card | None = None
+
+    @property
+    def contents(self) -> list[str]:
+        """Titles of the sections; none where there are few."""
+        titles = [section.title for section in self.sections] + (["How it was run"] if self.run else [])
+        return titles if len(titles) > FEW_SECTIONS else []
 
 
 def write_page(path: str | Path, page: Page) -> None:

@@ -11,7 +11,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
-from nu_ensembles.report.figures import ACCENT, INK, SOFT
+from nu_ensembles.report.figures import ACCENT, BEFORE, INK, PALE, SOFT, WRONG
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +23,9 @@ _PAGE_COLOURS = {
     INK: "currentColor",
     ACCENT: "var(--accent)",
     SOFT: "var(--soft)",
+    PALE: "var(--pale)",
+    BEFORE: "var(--before)",
+    WRONG: "var(--worse)",
 }
 _NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 

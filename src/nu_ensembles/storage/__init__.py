@@ -7,7 +7,6 @@ checksums; nothing is a pickle.
 
 from nu_ensembles.storage.arrays import load_arrays, save_arrays
 from nu_ensembles.storage.files import (
-    alone_in,
     new_folder,
     read_json,
     read_sealed_json,
@@ -18,10 +17,14 @@ from nu_ensembles.storage.files import (
     write_sealed_json,
     write_yaml,
 )
+from nu_ensembles.storage.locks import PathLike, alone_in, claimed
+from nu_ensembles.storage.partials import sweep
 from nu_ensembles.storage.trees import flatten, flatten_like, unflatten, unflatten_like
 
 __all__ = [
+    "PathLike",
     "alone_in",
+    "claimed",
     "flatten",
     "flatten_like",
     "load_arrays",
@@ -31,6 +34,7 @@ __all__ = [
     "read_yaml",
     "refuse_existing",
     "save_arrays",
+    "sweep",
     "unflatten",
     "unflatten_like",
     "write_bytes",

@@ -1,7 +1,7 @@
 """Atomic files and folders: written aside in the same folder, synced to the disk, then renamed.
 
 A kill, a full disk or a power cut leaves the old content or the new one under the final name; at most a
-hidden sibling that ends in `.partial` stays behind.
+hidden sibling that ends in `.partial` stays behind, until the next who writes there removes it.
 """
 
 from __future__ import annotations
@@ -10,16 +10,14 @@ import contextlib
 import hashlib
 import json
 import os
-import secrets
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from nu_ensembles.errors import DamagedFileError, InputError
-
-PathLike = str | os.PathLike[str]
+from nu_ensembles.storage.locks import PathLike
+from nu_ensembles.storage.partials import partial_file, partial_folder, sweep
 
 
 def refuse_existing(path: PathLike) -> None:
@@ -32,19 +30,13 @@ def refuse_existing(path: PathLike) -> None:
 def write_bytes(path: PathLike, data: bytes) -> None:
     """Makes `data` the content of `path` in one step: other programs see the old content or the new."""
     path = Path(path)
-    aside = _aside(path)
-    try:
-        # Not tempfile: its files are readable by their owner only and would stay so under the final name.
-        with _writing(path), open(aside, "xb") as file:
+    with _writing(path), partial_file(path) as (aside, handle):
+        with open(handle, "wb", closefd=False) as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
-        with _writing(path):
-            os.replace(aside, path)
-            _sync_folder(path.parent)
-    finally:
-        with contextlib.suppress(OSError):
-            aside.unlink()
+            os.fsync(handle)
+        os.replace(aside, path)
+        _sync_folder(path.parent)
 
 
 def read_bytes(path: PathLike, what: str) -> bytes:
@@ -145,11 +137,12 @@ def new_folder(path: PathLike) -> Iterator[Path]:
     """
     path = Path(os.path.abspath(path))
     refuse_existing(path)
-    aside = _aside(path)
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside.mkdir()
-    try:
+    sweep(path.parent, path.name)
+    with contextlib.ExitStack() as stack:
+        with _writing(path):
+            aside = stack.enter_context(partial_folder(path))
         yield aside
         # Once more, because a rename would quietly replace an empty folder that appeared in the meantime.
         refuse_existing(path)
@@ -157,35 +150,6 @@ def new_folder(path: PathLike) -> Iterator[Path]:
             _sync_tree(aside)
             os.rename(aside, path)
             _sync_folder(path.parent)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def alone_in(folder: PathLike) -> Iterator[None]:
-    """Keeps other processes that ask for the same out of a folder; the system lets go when a process dies.
-
-    Raises:
-      InputError: another process is in it.
-    """
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                f"Another process is writing to {Path(folder)}: wait until it ends, or choose another folder."
-            ) from None
-        except OSError:
-            pass  # a file system without locks
-        yield
-    finally:
-        os.close(handle)
 
 
 def altered(what: str) -> DamagedFileError:
@@ -204,10 +168,6 @@ def _writing(path: Path) -> Iterator[None]:
         raise InputError(
             f"{path} cannot be written ({error.strerror}): choose a place that exists, is writable and has room."
         ) from error
-
-
-def _aside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
 
 
 def _sync(path: Path) -> None:

@@ -31,6 +31,8 @@ from nu_ensembles.tables.raw_table import Expected, RawTable, listed
 
 # Text with more levels than this is left out, if none of them is frequent.
 FEW_LEVELS = 10
+# In fewer rows a column may go up by one each time by chance.
+MANY_ROWS = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +79,10 @@ class TableEncoding:
             raise InputError(f"{names[0]} has no column to learn from: {reasons}{more}; give others.")
         if left_out:
             warnings.warn(f"Columns of {names[0]} are left out: {reasons}{more}.", DataWarning, stacklevel=2)
+        counters = [part.name for part in tables[0].parts if labelled.named and _counts_rows(part)]
+        if counters:
+            note = f"{names[0]} has a column that counts the rows, {listed(counters)}"
+            warnings.warn(f"{note}; leave it out if it is a mere number.", DataWarning, stacklevel=2)
         return fitted, [fitted.numbers(table, name) for table, name in zip(tables, [names[0], *called], strict=True)]
 
     @property
@@ -203,6 +209,11 @@ def _fitted(column: RawColumn) -> Encoder:
     if n_levels > FEW_LEVELS and np.bincount(filled).max() < FEWEST_ROWS:
         return LeftOut(column.name, f"it is text whose {n_levels} levels hardly repeat")
     return CategoryEncoder.fit(column)
+
+
+def _counts_rows(column: RawColumn) -> bool:
+    """Whether it goes up by one from row to row, as row numbers and many identifiers do."""
+    return column.kind == "number" and len(column) >= MANY_ROWS and bool((np.diff(column.values) == 1).all())
 
 
 def _refuse_infinity(column: RawColumn, what: str, first_row: int) -> None:

@@ -37,10 +37,8 @@ def rows_of(x: Any, what: str) -> Any:
     return table
 
 
-def read_column_types(types: ColumnTypes | None) -> dict[str, tuple[Kind, tuple[str, ...]]]:
+def read_column_types(types: ColumnTypes) -> dict[str, tuple[Kind, tuple[str, ...]]]:
     """Kinds and levels by column, from what the user declared: "number", "category", "date", or levels in order."""
-    if types is None:
-        return {}
     if not isinstance(types, Mapping):
         raise InputError(
             f"column_types must say what columns are, as in {{'zip': 'category', 'size': ['S', 'M', 'L']}}, not "

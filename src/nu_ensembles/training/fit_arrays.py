@@ -151,21 +151,21 @@ def fit(
     if add_to is not None:
         job = job.missing_from(add_to)
     every = steps_in(check_positive(evaluate_every, "evaluate_every"), len(problem.x), batch_size)
+    asked = {"n_members": n_members, **job.manifest()}
     # Only now, when the data and the options are known to be good, is anything written.
-    run = RunFolder.wanted(run_folder, {"n_members": n_members, **job.manifest()}, resume, checkpoint_seconds)
-    history: list[dict[str, Any]] = []
-    recorded = _recording(history, run)
-    trained = run_job(job, evaluate=_scoring(job, every, recorded), run=run, verbose=verbose)
-    ensemble = job.ensemble(trained, history=history)
-    if validation is not None and held_out is not None and not job.method.is_one_training:
-        recorded(job.n_steps, ensemble.predict_members(validation[0]), held_out[1])
-    if run is not None:
-        ensemble = dataclasses.replace(ensemble, history=run.rows())
-    if add_to is not None:
-        ensemble = add_to.with_members_of(ensemble)
-    if run is not None:
-        ensemble.save(run.folder / "model")
-        run.finish()
+    with RunFolder.wanted(run_folder, lambda: asked, resume, checkpoint_seconds, problem.classes) as run:
+        history: list[dict[str, Any]] = []
+        recorded = _recording(history, run)
+        trained = run_job(job, evaluate=_scoring(job, every, recorded), run=run, verbose=verbose)
+        ensemble = job.ensemble(trained, history=history)
+        if validation is not None and held_out is not None and not job.method.is_one_training:
+            recorded(job.n_steps, ensemble.predict_members(validation[0]), held_out[1])
+        if run is not None:
+            ensemble = dataclasses.replace(ensemble, history=run.rows())
+        if add_to is not None:
+            ensemble = add_to.with_members_of(ensemble)
+        if run is not None:
+            run.finish(ensemble)
     return ensemble
 
 

@@ -16,6 +16,7 @@ from nu_ensembles import methods, models
 from nu_ensembles.calibration import FittedCalibrator
 from nu_ensembles.calibration.temperature import FittedTemperature
 from nu_ensembles.checks import check_whole
+from nu_ensembles.companion import Companion
 from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.ensemble import Ensemble
@@ -90,6 +91,7 @@ class TrainingJob:
         members: Members,
         *,
         calibrator: FittedCalibrator | None = None,
+        companion: Companion | None = None,
         history: list[dict[str, Any]] | None = None,
         **notes: Any,
     ) -> Ensemble:
@@ -110,6 +112,7 @@ class TrainingJob:
             encoding=self.problem.encoding,
             temperature=calibrator.temperature if only_scaled else 1.0,
             calibrator=None if only_scaled else calibrator,
+            companion=companion,
             mask_keys=members.mask_keys,
             training={**self.manifest(), **of_method, **notes},
             history=[] if history is None else history,

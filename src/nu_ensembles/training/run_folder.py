@@ -3,28 +3,39 @@
 config.yaml        the settings          environment.json   machine, versions
 metrics.json       a row per evaluation  log.txt            what happened when
 checkpoints/       to resume from        model/             the trained ensemble
+unfinished         until the model is saved
 
 A training in several stages has a folder in checkpoints/ for each of them, and files there for what they came to.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import datetime
 import json
 import platform
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import jax
 import numpy as np
 
 from nu_ensembles import storage
 from nu_ensembles._version import __version__
+from nu_ensembles.checks import check_positive
+from nu_ensembles.contents import checksum, classes_to_json, parsed, stored, unfit
 from nu_ensembles.engine.checkpoints import CheckpointFolder
+from nu_ensembles.ensemble import Ensemble
+from nu_ensembles.ensemble.files import MANIFEST
 from nu_ensembles.errors import InputError
+from nu_ensembles.lifecycle.folder import LifeFolder
+from nu_ensembles.lifecycle.state import other_work
 
+CONFIG, MODEL = "config.yaml", "model"
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy", "scipy", "scikit-learn")
 
 
@@ -48,8 +59,16 @@ def environment() -> dict[str, Any]:
     }
 
 
-class RunFolder:
-    """A folder that a run fills as it goes.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ResultIndex:
+    """What the index of a remembered array holds."""
+
+    fingerprint: str = stored(checksum)
+    sha256: str = stored(checksum)
+
+
+class RunFolder(LifeFolder):
+    """A folder that a run fills as it goes. Within `with` nobody else works in it.
 
     Args:
       folder: new, or that of an unfinished run if `resume`.
@@ -57,45 +76,71 @@ class RunFolder:
     """
 
     def __init__(self, folder: str | Path, config: dict[str, Any], resume: bool, checkpoint_seconds: float) -> None:
-        self.folder = Path(folder)
-        if (self.folder / "model").exists():
-            raise InputError(f"{self.folder} holds a finished run; choose another folder.")
-        started = self.folder.is_dir() and any(self.folder.iterdir())
-        if started and not resume:
-            raise InputError(f"{self.folder} exists; resume the run in it, or choose another folder.")
-        if (self.folder / "config.yaml").exists():
-            self._refuse_other(config)
-        else:
-            self._start(config)
-        self.log("resumed" if started else "started")
-        self.resume, self.checkpoint_seconds = resume, checkpoint_seconds
+        super().__init__(folder)
+        self.config, self.resume = config, resume
+        self.checkpoint_seconds = check_positive(checkpoint_seconds, "checkpoint_seconds", zero_allowed=True)
         self.checkpoints = CheckpointFolder(self.folder / "checkpoints", checkpoint_seconds, resume)
-        self._rows = {row["step"]: row for row in self._read_rows()}
+        self._rows: dict[int, dict[str, Any]] = {}
 
     @classmethod
+    @contextlib.contextmanager
     def wanted(
-        cls, folder: str | Path | None, config: dict[str, Any], resume: bool, checkpoint_seconds: float
-    ) -> RunFolder | None:
-        """The run folder that the user asked for, or None."""
-        if folder is not None:
-            return cls(folder, config, resume, checkpoint_seconds)
-        if resume:
-            raise InputError("resume=True needs the run_folder of the run that is to go on.")
-        return None
+        cls,
+        folder: str | Path | None,
+        config: Callable[[], dict[str, Any]],
+        resume: bool,
+        checkpoint_seconds: float,
+        classes: np.ndarray,
+    ) -> Iterator[RunFolder | None]:
+        """The run folder that the user asked for, or None.
 
-    def _start(self, config: dict[str, Any]) -> None:
+        Args:
+          config: gives the settings, plain values.
+          classes: `[C]`, refused now if they could not be saved at the end.
+        """
+        if folder is None:
+            if resume:
+                raise InputError("resume=True needs the run_folder of the run that is to go on.")
+            yield None
+            return
+        classes_to_json(classes)
+        with cls(folder, config(), resume, checkpoint_seconds) as run:
+            yield run
+
+    def __enter__(self) -> Self:
+        self.enter()
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"The run folder {self.folder} cannot be made ({error.strerror}); choose another."
-            ) from error
-        storage.write_json(self.folder / "environment.json", environment())
-        storage.write_yaml(self.folder / "config.yaml", config)
+            self._start_or_resume()
+        except BaseException:
+            self.leave()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
+
+    @property
+    def model(self) -> Path:
+        """Where the trained ensemble goes."""
+        return self.folder / MODEL
+
+    def _start_or_resume(self) -> None:
+        if self.model.exists() and not self.unfinished:
+            self._clear()  # a kill may have left some of it
+            raise InputError(f"{self.folder} holds a finished run; choose another folder.")
+        if self.started and not self.resume:
+            raise InputError(f"{self.folder} exists; resume the run in it, or choose another folder.")
+        if (self.folder / CONFIG).exists():
+            self._refuse_other(self.config)
+        self.begin()
+        if not (self.folder / CONFIG).exists():
+            storage.write_json(self.folder / "environment.json", environment())
+            storage.write_yaml(self.folder / CONFIG, self.config)
+        self.log("resumed" if self.started else "started")
 
     def _refuse_other(self, config: dict[str, Any]) -> None:
         """Checkpoints know what they belong to; this also catches a run that was killed before its first one."""
-        stored = storage.read_yaml(self.folder / "config.yaml", "The settings of a run")
+        stored = storage.read_yaml(self.folder / CONFIG, "The settings of a run")
         # The same way that they were written: lists for tuples, plain numbers for NumPy's.
         wanted = json.loads(json.dumps(config, default=lambda value: value.tolist()))
         known = stored if isinstance(stored, dict) else {}
@@ -106,17 +151,14 @@ class RunFolder:
                 "or start again in another folder."
             )
 
-    def _read_rows(self) -> list[dict[str, Any]]:
-        path = self.folder / "metrics.json"
-        return storage.read_json(path, "the metrics of a run") if path.exists() else []
-
     def log(self, message: str) -> None:
+        """Adds a line to the log. No work is given up because the log cannot be written."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        with (self.folder / "log.txt").open("a", encoding="utf-8") as file:
+        with contextlib.suppress(OSError), (self.folder / "log.txt").open("a", encoding="utf-8") as file:
             file.write(f"{now} {message}\n")
 
     def add_row(self, row: dict[str, Any]) -> None:
-        """Adds (or, after a resume, repeats) the scores of an evaluation."""
+        """Adds the scores of an evaluation. The file is never read: a resumed run takes them from its checkpoint."""
         self._rows[row["step"]] = row
         storage.write_json(self.folder / "metrics.json", self.rows())
 
@@ -144,24 +186,41 @@ class RunFolder:
             storage.write_sealed_json(index, {"fingerprint": fingerprint, "sha256": checksum})
             self._clear_stages(f"{name}-*/")
             return array
-        entry = storage.read_sealed_json(index, "the index of a result")
-        if entry["fingerprint"] != fingerprint:
-            raise InputError(
-                f"The result {index} belongs to other data or settings; use the same ones to resume the run, or start "
-                "again in another folder."
-            )
-        return storage.load_arrays(arrays, entry["sha256"])["array"]
+        where = f"The index of a result {index}"
+        entry = parsed(ResultIndex, storage.read_sealed_json(index, "The index of a result"), where)
+        if entry.fingerprint != fingerprint:
+            raise other_work(f"The result {index}")
+        found = storage.load_arrays(arrays, entry.sha256)
+        if found.keys() != {"array"}:
+            raise unfit(f"The file {arrays}", "one array", ", ".join(found))
+        return found["array"]
 
     def _clear_stages(self, pattern: str) -> None:
         for place in self.checkpoints.folder.glob(pattern):
-            self.stage(place.name).clear()
-            place.rmdir()
+            shutil.rmtree(place, ignore_errors=True)
 
-    def finish(self) -> None:
-        """Removes what only an unfinished run needs."""
-        self.checkpoints.clear()
-        self._clear_stages("*/")
-        for suffix in ("json", "safetensors"):
-            for result in self.checkpoints.folder.glob(f"*.{suffix}"):
-                result.unlink()
+    def finish(self, ensemble: Ensemble, also_in: Sequence[Path] = ()) -> None:
+        """Saves what came of the run, and only then removes what only an unfinished run needs.
+
+        Args:
+          also_in: further places for the model.
+        """
+        for place in (self.model, *also_in):
+            if not _holds(place, self.model):
+                ensemble.save(place)
+        self.end()
+        self._clear()
         self.log("finished")
+
+    def _clear(self) -> None:
+        for each in self.checkpoints.folder.glob("*"):
+            if each.is_dir() and not each.is_symlink():
+                shutil.rmtree(each, ignore_errors=True)
+            else:
+                each.unlink(missing_ok=True)
+
+
+def _holds(place: Path, model: Path) -> bool:
+    """Whether a place holds the model already: the run was killed after it had been saved there."""
+    manifests = [folder / MANIFEST for folder in (place, model)]
+    return all(each.is_file() for each in manifests) and len({each.read_bytes() for each in manifests}) == 1

@@ -1,8 +1,8 @@
 """From a job to trained members: the one way that everything trains.
 
-A method is carried out with a trainer, whose every training is a stage. In a run folder a stage has its own
-checkpoints, and once it is finished its networks stay there until the run ends: a killed run reads the finished stages
-and goes on within the one that it was in.
+A procedure is carried out with a trainer, whose every training is a stage; a method that is one loss is one stage. In
+a run folder a stage has its own checkpoints, and once it is finished its networks stay there until the run ends: a
+killed run reads the finished stages and goes on within the one that it was in.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nu_ensembles.engine.features import lane_features
 from nu_ensembles.engine.predict import lane_predictions
 from nu_ensembles.engine.program import network_inputs
 from nu_ensembles.engine.train import Evaluate, train
-from nu_ensembles.methods import Members, Method, Networks, Snapshots, TrainingRows
+from nu_ensembles.methods import Members, Method, Networks, Procedure, Snapshots, TrainingRows
 from nu_ensembles.models.dropout import dropout_rate, with_dropout
 from nu_ensembles.training.idle_members import warn_of_idle_members
 from nu_ensembles.training.job import TrainingJob
@@ -47,13 +47,14 @@ def run_job(
       for_good: whether the user gets these members, and should know if some of them learnt nothing.
     """
     trainer = JobTrainer(job, evaluate, run, verbose, name)
-    found = job.method.carry_out(trainer)
-    if job.method.is_one_training:
-        if for_good and not job.method.base.is_joint:
-            rate = job.settings.learning_rate if job.settings.optimiser is None else None
-            warn_of_idle_members(trainer.losses, job.members, job.problem, rate)
-        return found
-    return dataclasses.replace(found, notes={**found.notes, "network_steps": trainer.network_steps})
+    if isinstance(job.method, Procedure):
+        found = job.method.carry_out(trainer)
+        return dataclasses.replace(found, notes={**found.notes, "network_steps": trainer.network_steps})
+    networks = trainer.train("", job.method, job.members)
+    if for_good and not job.method.is_joint:
+        rate = job.settings.learning_rate if job.settings.optimiser is None else None
+        warn_of_idle_members(trainer.losses, job.members, job.problem, rate)
+    return Members(networks)
 
 
 class JobTrainer:

@@ -1,5 +1,6 @@
 """Choosing beta and the length of training on validation data."""
 
+from nu_ensembles.tuning.accompanying import Accompanied, accompanied, check_companion
 from nu_ensembles.tuning.calibrating import Calibrated, calibrated, check_calibration
 from nu_ensembles.tuning.choice import SearchResult, choose
 from nu_ensembles.tuning.folds import Fold, folds_of, stratified_folds
@@ -7,13 +8,16 @@ from nu_ensembles.tuning.search import SearchSettings, search
 from nu_ensembles.tuning.verdict import as_table, findings, nu_gain, temperature_gain, temperature_of, verdict
 
 __all__ = [
+    "Accompanied",
     "Calibrated",
     "Fold",
     "SearchResult",
     "SearchSettings",
+    "accompanied",
     "as_table",
     "calibrated",
     "check_calibration",
+    "check_companion",
     "choose",
     "findings",
     "folds_of",

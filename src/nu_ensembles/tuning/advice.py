@@ -23,6 +23,8 @@ from nu_ensembles.deployment.shift import FAR_APART, Shift
 
 Level = Literal["likely", "some", "unclear", "unlikely", "fix first"]
 
+# Of the intervals.
+LEVEL = 0.95
 # A share of labelled rows that may stand among the unlabelled ones, where they get random labels.
 MANY_DUPLICATES = 0.1
 # Overconfidence below this costs next to nothing: NLL grows with its square.
@@ -38,7 +40,17 @@ class Estimate:
     high: float
 
     def __str__(self) -> str:
+        if self.value in (self.low, self.high) and self.low < self.high:  # such as an accuracy of 1
+            return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
         return f"{self.value:.3f} ± {(self.high - self.low) / 2:.3f}"
+
+    @classmethod
+    def of_share(cls, value: float, low: float, high: float, n_rows: int) -> Estimate:
+        """A share of so many rows. Where it is all or nothing, resampling them shows no spread: Clopper and Pearson."""
+        if low < high:
+            return cls(value, low, high)
+        at_the_end = ((1 - LEVEL) / 2) ** (1 / n_rows)
+        return cls(value, at_the_end, 1.0) if value > 0.5 else cls(value, 0.0, 1 - at_the_end)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from nu_ensembles.calibration import (
     AUTO,
     CALIBRATORS,
@@ -64,17 +66,20 @@ def check_calibration(calibration: str | Calibrator | None, temperature: bool) -
     return (calibration,)
 
 
-def calibrated(result: SearchResult | None, candidates: tuple[Calibrator, ...]) -> Calibrated:
+def calibrated(
+    result: SearchResult | None, candidates: tuple[Calibrator, ...], probabilities: np.ndarray | None = None
+) -> Calibrated:
     """The choice among the candidates on the chosen candidate's predictions; a single candidate is taken as it is.
 
     Args:
       result: the search; there is one wherever there are candidates.
       candidates: of `check_calibration`.
+      probabilities: out of fold `[N, C]`, in the place of the networks' own: those of their pool with a companion.
     """
     if result is None or not candidates:
         return Calibrated(None, "")
     found = result.out_of_fold
-    predicted = found.probabilities[result.chosen[0]], found.y
+    predicted = found.probabilities[result.chosen[0]] if probabilities is None else probabilities, found.y
     choice = choose_calibrator(*predicted, found.fold_of, found.weight, candidates)
     if len(candidates) == 1:
         fitted = candidates[0].fit(*predicted, found.weight)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nu_ensembles.checks import check_whole
-from nu_ensembles.errors import InputError
+from nu_ensembles.errors import DataWarning, InputError
 from nu_ensembles.methods import TrainingRows
 from nu_ensembles.training import TrainingJob
 
@@ -26,7 +27,8 @@ class Fold(NamedTuple):
 def stratified_folds(y: np.ndarray, n_folds: int, n_repeats: int, seed: int) -> list[Fold]:
     """Folds in which every class is spread as evenly as its number of rows allows.
 
-    A class needs two rows: then whichever of them is held out, another one trains. A repeat deals the rows anew.
+    Of a class with two rows one trains whichever is held out. The row of a class that has no other trains in every
+    fold: held out, it would be predicted by networks that know nothing of its class. A repeat deals the rows anew.
 
     Args:
       y: class numbers `[N]`.
@@ -35,20 +37,18 @@ def stratified_folds(y: np.ndarray, n_folds: int, n_repeats: int, seed: int) -> 
       `n_folds * n_repeats` folds, those of a repeat together.
     """
     counts = np.bincount(y)
-    alone = np.flatnonzero(counts == 1)
-    if len(alone):
+    if counts.max() == 1:
         raise InputError(
-            f"{len(alone)} class(es) have a single labelled row (the first is class number {alone[0]}), and choosing "
-            "beta or the training length holds rows out: add a row, give a validation set, or set beta and turn "
-            "early_stopping off."
+            "Every class has a single labelled row, so none can be held out to choose beta or the training length by: "
+            "add rows, give a validation set, or set beta and turn early_stopping off."
         )
-    n_folds = min(n_folds, len(y))
+    n_folds = min(n_folds, int(counts[counts > 1].sum()))
     folds = []
     for repeat in range(n_repeats):
         rng = np.random.default_rng([seed, repeat])
-        fold_of = np.empty(len(y), np.int64)
+        fold_of = np.full(len(y), -1)
         dealt = 0
-        for label in np.flatnonzero(counts):
+        for label in np.flatnonzero(counts > 1):
             rows = rng.permutation(np.flatnonzero(y == label))
             # Going on where the last class stopped keeps the folds equally large.
             fold_of[rows] = (dealt + np.arange(len(rows))) % n_folds
@@ -57,22 +57,40 @@ def stratified_folds(y: np.ndarray, n_folds: int, n_repeats: int, seed: int) -> 
     return folds
 
 
-def folds_of(cv: Any, y: np.ndarray, seed: int, row_numbers: np.ndarray, n_rows: int) -> list[Fold]:
+def folds_of(
+    cv: Any, y: np.ndarray, seed: int, row_numbers: np.ndarray, n_rows: int, classes: Sequence[Any] | np.ndarray
+) -> list[Fold]:
     """The folds that `cv` means: a number, a scikit-learn splitter or an iterable of splits of X's `n_rows` rows.
 
-    A split holds row numbers or bool masks.
+    A split holds row numbers or bool masks. The row of a class that has no other is moved to the rows that train.
 
     Args:
       y: class numbers `[N]` of the rows that have a label and weight.
       row_numbers: `[N]`, where these stand in X.
+      classes: what the class numbers stand for.
     """
+    alone = np.bincount(y, minlength=len(classes))[y] == 1
     cv = 5 if cv is None else cv
     if isinstance(cv, int | np.integer):
         n_folds = check_whole(cv, "cv", least=2)
         n_repeats = 2 if len(y) < FEW_LABELS else 1
-        return stratified_folds(y, n_folds, n_repeats, seed)
+        folds = stratified_folds(y, n_folds, n_repeats, seed)
+        if len(folds) < n_folds * n_repeats:
+            note = f"{int((~alone).sum())} labelled rows make no {n_folds} folds: {len(folds) // n_repeats} are used."
+            warnings.warn(note, DataWarning, stacklevel=3)
+    else:
+        folds = [_with_all_classes(fold, y, alone, classes) for fold in _given(cv, y, row_numbers, n_rows)]
+    _note_single_rows(np.asarray(classes)[y[alone]])
+    return folds
+
+
+def _given(cv: Any, y: np.ndarray, row_numbers: np.ndarray, n_rows: int) -> list[Fold]:
+    """The splits of a splitter or of an iterable, as they are given."""
     if hasattr(cv, "split") and not isinstance(cv, str):
-        return [Fold(*split) for split in cv.split(y, y)]
+        try:
+            return [Fold(*split) for split in cv.split(y, y)]
+        except (TypeError, ValueError) as error:
+            raise InputError(f"cv cannot split the {len(y)} labelled rows ({error}); give a number of folds.") from None
     # Given splits number the rows of X; rows without label or weight are not among ours.
     position = {row: number for number, row in enumerate(row_numbers.tolist())}
 
@@ -94,9 +112,33 @@ def folds_of(cv: Any, y: np.ndarray, seed: int, row_numbers: np.ndarray, n_rows:
         ) from None
     if not folds:
         raise InputError("cv yields no split; give a number of folds, a splitter or an iterable of splits.")
-    if not all(len(part) for fold in folds for part in fold):
-        raise InputError("A split of cv has no labelled row to train on or none to hold out; give both parts some.")
     return folds
+
+
+def _with_all_classes(fold: Fold, y: np.ndarray, alone: np.ndarray, classes: Sequence[Any] | np.ndarray) -> Fold:
+    """A given fold, with single rows among those that train; refused if it then holds all rows of a class out."""
+    train, held_out = (np.asarray(rows, np.int64) for rows in fold)
+    single = held_out[alone[held_out]]
+    train, held_out = np.concatenate([train, single]), held_out[~alone[held_out]]
+    if not len(train) or not len(held_out):
+        raise InputError("A split of cv has no labelled row to train on or none to hold out; give both parts some.")
+    unseen = np.setdiff1d(y[held_out], y[train])
+    if len(unseen):
+        raise InputError(
+            f"A split of cv holds out rows of the class {np.asarray(classes)[unseen[0]]!s} and none of it trains; use "
+            "a stratified splitter, or a number of folds."
+        )
+    return Fold(train, held_out)
+
+
+def _note_single_rows(classes: np.ndarray) -> None:
+    if not len(classes):
+        return
+    named = ", ".join(map(str, classes[:5].tolist())) + (f" and {len(classes) - 5} more" if len(classes) > 5 else "")
+    note = (
+        f"A single labelled row in class {named}: it trains in every fold, so nothing is known of how it is predicted."
+    )
+    warnings.warn(note, DataWarning, stacklevel=4)
 
 
 class HeldOut(NamedTuple):
@@ -121,6 +163,13 @@ def held_out_of(job: TrainingJob, folds: Sequence[Fold]) -> HeldOut:
     )
     n_labelled, n_all = len(rows.x), len(joined.x)
     return HeldOut(joined, [Fold(np.arange(n_labelled), np.arange(n_labelled, n_all))])
+
+
+def more_rows(job: TrainingJob, folds: Sequence[Fold]) -> float:
+    """How many times as many rows the job has as those that train in a fold; 1 with a validation set."""
+    if job.validation is not None:
+        return 1.0
+    return len(job.rows.x) * len(folds) / sum(len(fold.train) for fold in folds)
 
 
 def first_deal(folds: Sequence[Fold]) -> list[Fold]:

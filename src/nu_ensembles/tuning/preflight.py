@@ -22,7 +22,7 @@ from nu_ensembles.metrics.paired import paired_difference
 from nu_ensembles.problem import Problem, prepare, random_key
 from nu_ensembles.tables import ColumnTypes, RawTable, rows_of
 from nu_ensembles.training import make_job, steps_in
-from nu_ensembles.tuning.advice import Estimate, Evidence, OutOfFoldFit, advise
+from nu_ensembles.tuning.advice import LEVEL, Estimate, Evidence, OutOfFoldFit, advise
 from nu_ensembles.tuning.folds import stratified_folds
 from nu_ensembles.tuning.search import SearchSettings, search
 
@@ -31,7 +31,6 @@ MOST_LABELLED = 2000
 MOST_STEPS = 5000
 # With fewer labels the folds are dealt twice.
 FEW_LABELS = 100
-LEVEL = 0.95
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,17 +121,21 @@ def _out_of_fold(
     job = make_job(problem, "mlp", Standard(), settings, n_members=1, n_steps=max_steps, key=random_key(seed))
     fits: list[OutOfFoldFit] = []
     losses: list[np.ndarray] = []
+    weight = np.ones(0)  # of the rows that were held out: all but single rows of a class
     # Two searches, because one that is past its best is dropped and never sees the last step.
     for n_stops in (None, 1):
         result = search(job, folds, SearchSettings(betas=None, n_stops=n_stops), verbose=verbose)
         scores = evaluate(result.out_of_fold.probabilities[0], result.out_of_fold.y, intervals=LEVEL, seed=seed)
         estimates = {
             name: Estimate(scores[name], scores[f"{name}_low"], scores[f"{name}_high"])
-            for name in ("accuracy", "nll", "overconfidence")
+            for name in ("nll", "overconfidence")
         }
+        accuracy = scores["accuracy"], scores["accuracy_low"], scores["accuracy_high"]
+        estimates["accuracy"] = Estimate.of_share(*accuracy, len(result.out_of_fold.y))
         fits.append(OutOfFoldFit(n_steps=result.n_steps, **estimates))
         losses.append(result.out_of_fold.best_losses())
-    rise, error = paired_difference(losses[1], losses[0], problem.weight)
+        weight = result.out_of_fold.weight
+    rise, error = paired_difference(losses[1], losses[0], weight)
     level = float(losses[0].mean())
     low, high = (rise + sign * NORMAL_95 * error for sign in (-1, 1))
     return fits[0], fits[1], Estimate(rise / level, low / level, high / level)
@@ -143,7 +146,7 @@ def _at_most(problem: Problem, n_rows: int, seed: int) -> Problem:
     if len(problem.x) <= n_rows:
         return problem
     drawn = split(len(problem.x), {"kept": n_rows}, seed, stratify=problem.y)["kept"]
-    # Folds need two rows of every class, however rare it is.
+    # Two rows of every class, where there are as many, however rare it is: one of them can be held out.
     first_two = [np.flatnonzero(problem.y == code)[:2] for code in range(len(problem.classes))]
     rows = np.unique(np.concatenate([drawn, *first_two]))
     return problem.part(rows)

@@ -64,6 +64,7 @@ def _write(folder: Path, fingerprint: str, result: SearchResult) -> None:
             "chosen": result.chosen,
             "best": result.best,
             "tolerance": result.tolerance,
+            "more_rows": result.more_rows,
             "sha256": checksum,
         },
     )
@@ -78,7 +79,7 @@ def _read(folder: Path, fingerprint: str, folds: Sequence[Fold]) -> SearchResult
         )
     arrays = storage.load_arrays(folder / ARRAYS, entry["sha256"])
     chosen, best = tuple(entry["chosen"]), tuple(entry["best"])
-    return SearchResult(OutOfFold(**arrays, folds=folds), chosen, best, entry["tolerance"])
+    return SearchResult(OutOfFold(**arrays, folds=folds), chosen, best, entry["tolerance"], entry["more_rows"])
 
 
 def search_fingerprint(job: TrainingJob, folds: Sequence[Fold], how: SearchSettings) -> str:

@@ -15,6 +15,10 @@ from nu_ensembles.tuning.folds import Fold, HeldOut
 # falls so slowly that it cannot catch up.
 PAST_ITS_BEST = 2.0
 BEATEN = 3.0
+# A probe promises something if its best is so many paired standard errors, and by this share of the NLL, below the
+# reference's. What is claimed in the end needs about two of them, on rows that had no part in choosing.
+AHEAD = 1.5
+WORTH_A_LOOK = 0.0025
 
 
 @dataclasses.dataclass(eq=False)
@@ -96,59 +100,65 @@ class OutOfFold:
         nll = self.mean_nll()
         return self.losses[np.unravel_index(np.nanargmin(nll), nll.shape)]
 
-    def n_measured(self, candidate: int) -> int:
-        """At how many stops, from the first on, a candidate was measured."""
-        return int(np.isfinite(self.mean_nll()[candidate]).sum())
+    def best_stop(self, candidate: int) -> int:
+        """The number of the stop at which a candidate's NLL was lowest so far."""
+        return int(np.nanargmin(self.mean_nll()[candidate]))
 
-    def worth_going_on(self, candidates: Sequence[int], stop: int, rivals: OutOfFold | None = None) -> list[int]:
-        """Those of the candidates, all measured at a stop, that are trained further.
+    def is_measured(self, candidate: int) -> bool:
+        """Whether a candidate was tried."""
+        return bool(np.isfinite(self.losses[candidate]).any())
 
-        The first candidate is the reference. It stays while any other does, however it looks: what is compared with
-        it has been measured at the same steps.
-        """
-        others = [c for c in candidates if (c != 0 or rivals is not None) and not self.is_beaten(c, stop, rivals)]
-        if 0 in candidates and rivals is None and (others or not self._is_past_its_best(0, stop)):
-            return [0, *others]
-        return others
+    @property
+    def tried_betas(self) -> list[float]:
+        """Those that were measured, ascending."""
+        return [float(beta) for number, beta in enumerate(self.betas) if self.is_measured(number)]
 
-    def is_beaten(self, candidate: int, stop: int, rivals: OutOfFold | None = None) -> bool:
-        """Whether going on with a candidate after a stop is pointless."""
-        if self._is_past_its_best(candidate, stop):
+    def of_those_measured(self) -> OutOfFold:
+        """The same without candidates that were not tried."""
+        tried = [number for number in range(len(self.betas)) if self.is_measured(number)]
+        return dataclasses.replace(
+            self, betas=self.betas[tried], losses=self.losses[tried], probabilities=self.probabilities[tried]
+        )
+
+    # What is seen on the way
+
+    def is_promising(self, candidate: int, reference: int) -> bool:
+        """Whether a candidate's best is ahead of the reference's by more than noise may easily make it."""
+        at_best, others = (self.losses[each, self.best_stop(each)] for each in (candidate, reference))
+        above, error = paired_difference(at_best, others, self.weight)
+        level = float(np.sum(others * self.weight) / self.weight.sum())
+        return above < -AHEAD * error and above < -WORTH_A_LOOK * level
+
+    def is_beaten(self, candidate: int, stop: int) -> bool:
+        """Whether going on with a candidate, measured at a stop, is pointless."""
+        if self.is_past_its_best(candidate, stop):
             return True
         if stop < len(self.steps) // 2:
             return False
-        at_best = self.losses[candidate, np.nanargmin(self.mean_nll()[candidate])]
-        leader = min((each for each in (self, rivals) if each is not None), key=lambda o: np.nanmin(o.mean_nll()))
-        above, error = paired_difference(at_best, leader.best_losses(), self.weight)
+        # Others may have been measured further on; what they came to there says nothing of a candidate that is here.
+        nll = self.mean_nll()[:, : stop + 1]
+        leader, its_best = np.unravel_index(np.nanargmin(nll), nll.shape)
+        at_best = self.losses[candidate, self.best_stop(candidate)]
+        above, error = paired_difference(at_best, self.losses[leader, its_best], self.weight)
         if above <= BEATEN * error:
             return False
-        fall, leaders_fall = (
-            self._fall(candidate, stop),
-            leader._fall(leader.betas.tolist().index(leader.best_beta), stop),
-        )
-        if fall > 0 and fall >= leaders_fall:
-            return False
+        fall = self._fall(candidate, stop)
+        if fall > 0 and fall >= self._fall(int(leader), stop):
+            return False  # it still falls as fast as the leader
         # Losses fall ever more slowly along log-spaced stops: this is the lowest that it can get.
         return above - BEATEN * error > fall * (len(self.steps) - 1 - stop)
 
-    def _is_past_its_best(self, candidate: int, stop: int) -> bool:
+    def is_past_its_best(self, candidate: int, stop: int) -> bool:
         """Whether a candidate's loss is clearly above what it was, and not on its way back."""
-        at_best = self.losses[candidate, np.nanargmin(self.mean_nll()[candidate])]
+        at_best = self.losses[candidate, self.best_stop(candidate)]
         above, error = paired_difference(self.losses[candidate, stop], at_best, self.weight)
-        return above > PAST_ITS_BEST * error and self._fall(candidate, stop) <= 0
+        return above > PAST_ITS_BEST * error and not self.falls(candidate, stop)
+
+    def falls(self, candidate: int, stop: int) -> bool:
+        """Whether a candidate's NLL is lower at a stop than at the one before."""
+        return self._fall(candidate, stop) > 0
 
     def _fall(self, candidate: int, stop: int) -> float:
         """By how much a candidate's NLL fell since the stop before; 0 if it was not measured at both."""
         nll = self.mean_nll()[candidate]
         return float(np.nan_to_num(nll[stop - 1] - nll[stop])) if stop else 0.0
-
-    def joined(self, other: OutOfFold) -> OutOfFold:
-        """Both sets of candidates, in ascending order of beta."""
-        betas = np.concatenate([self.betas, other.betas])
-        order = np.argsort(betas)
-        return dataclasses.replace(
-            self,
-            betas=betas[order],
-            losses=np.concatenate([self.losses, other.losses])[order],
-            probabilities=np.concatenate([self.probabilities, other.probabilities])[order],
-        )

@@ -2,34 +2,31 @@
 
 Overconfidence grows with training, and so does what beta does about it: neither can be chosen without the other.
 Every candidate is one trajectory per fold, scored at log-spaced steps; all share initialisations, batches and
-random labels, so differences are paired. `choice.py` has the rule: never meaningfully worse than a standard ensemble
-that was itself stopped at the right time. What cannot train all folds side by side is in `fold_by_fold.py`.
+random labels, so differences are paired. `stages.py` says what is tried when, `choice.py` has the rule: never
+meaningfully worse than a standard ensemble that was itself stopped at the right time. What cannot train all folds side
+by side is in `fold_by_fold.py`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
-import jax
 import numpy as np
 
 from nu_ensembles.checks import check_positive, check_whole
-from nu_ensembles.engine.assembly import Assembly, MemberSet, assemble
-from nu_ensembles.engine.batches import padded_size
-from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.methods import AnyMethod, Method
 from nu_ensembles.progress import step_bar
 from nu_ensembles.training import RunFolder, TrainingJob
 from nu_ensembles.tuning.choice import SearchResult, choose
 from nu_ensembles.tuning.fold_by_fold import along_a_training, at_every_length
-from nu_ensembles.tuning.folds import Fold, HeldOut, held_out_of
+from nu_ensembles.tuning.folds import Fold, held_out_of, more_rows
 from nu_ensembles.tuning.record import kept_search
-from nu_ensembles.tuning.scores import OutOfFold
+from nu_ensembles.tuning.stages import staged
+from nu_ensembles.tuning.trial import Trial
 
-# Where the grid goes on when its best value sits on the edge.
-LARGER = (0.1, 0.3, 1.0)
-SMALLER = (3e-5, 1e-5)
 # However long the training may get, its first score is no later than this: few labels are overfitted soon.
 EARLIEST_STOP = 50
 # Lengths that are tried of a method of several trainings, which has to be carried out for each.
@@ -52,6 +49,8 @@ class SearchSettings:
         several trainings.
       tolerance: the smallest beta within so many paired standard errors of the best is taken, if its gain is clear.
       extend: whether the grid goes on when the best beta is its largest or smallest.
+      probes: those of the betas that are tried first, one after another; the others only once one of these promises
+        something. Without any, all are tried.
     """
 
     betas: tuple[float, ...] | None = (0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
@@ -59,13 +58,14 @@ class SearchSettings:
     n_stops: int | None = None
     tolerance: float = 1.0
     extend: bool = True
+    probes: tuple[float, ...] = (1e-2, 1e-3)
 
     def __post_init__(self) -> None:
         if self.n_members is not None:
             check_whole(self.n_members, "n_members of the search")
         if self.n_stops is not None:
             check_whole(self.n_stops, "n_stops")
-        for beta in self.betas or ():
+        for beta in (*(self.betas or ()), *self.probes):
             check_positive(beta, "each of betas", zero_allowed=True)
         check_positive(self.tolerance, "tolerance", zero_allowed=True)
 
@@ -116,8 +116,9 @@ def search(
 
 
 def with_beta(method: AnyMethod, beta: float) -> Method:
-    """The candidate of a beta, kept as it is at 0, so that all candidates are one program."""
-    return dataclasses.replace(method, beta=beta)  # pyright: ignore[reportArgumentType, reportReturnType, reportCallIssue]
+    """The candidate of a beta; at 0 the standard ensemble, which is what would be trained in the end."""
+    changed: Any = dataclasses.replace(method, beta=beta)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    return changed.effective()
 
 
 def _side_by_side(
@@ -125,83 +126,12 @@ def _side_by_side(
 ) -> SearchResult:
     assert how.n_members is not None
     trial = Trial(job, held_out_of(job, folds), stops, how.n_members)
-    if how.betas is None:
-        return choose(trial.run({float(getattr(job.method, "beta", 0.0)): job.method.base}, verbose), how.tolerance)
-    candidates = {beta: with_beta(job.method, beta) for beta in sorted(set(how.betas))}
-    found = trial.run(candidates, verbose)
-    while how.extend and (more := _beyond_the_edge(found.best_beta, sorted(found.betas))) is not None:
-        found = found.joined(trial.run({more: with_beta(job.method, more)}, verbose, rivals=found))
-    return choose(found, how.tolerance)
-
-
-def _beyond_the_edge(best: float, betas: list[float]) -> float | None:
-    """The next beta to try when the best is the largest, or the smallest above zero; None if it is neither."""
-    positive = [beta for beta in betas if beta > 0]
-    if not positive:
-        return None
-    if best == positive[-1]:
-        return next((beta for beta in LARGER if beta > best), None)
-    if best == positive[0]:
-        return next((beta for beta in SMALLER if beta < best), None)
-    return None
-
-
-class Trial:
-    """The folds of a search, for any candidates.
-
-    A fold's member k is the same network whatever the candidate: common random numbers.
-    """
-
-    def __init__(self, job: TrainingJob, held_out: HeldOut, stops: np.ndarray, n_members: int) -> None:
-        self.job, self.held_out, self.stops, self.n_members = job, held_out, stops, n_members
-        self.lanes_a_set = len(held_out.folds) * n_members
-        self.n_classes = len(job.problem.classes)
-
-    def assembled(self, methods: Sequence[Method]) -> Assembly:
-        """A lane for each candidate, fold and member, in this order."""
-        key, members = self.job.key, range(self.n_members)
-        keys = [jax.random.fold_in(key, number) for number in range(len(self.held_out.folds))]
-        sets = [
-            MemberSet(keys[number], members, method, rows=fold.train, labels_key=key)
-            for method in methods
-            for number, fold in enumerate(self.held_out.folds)
-        ]
-        return assemble(self.job.network, self.job.settings, self.held_out.rows, self.n_classes, sets)
-
-    def run(self, candidates: dict[float, Method], verbose: int, rivals: OutOfFold | None = None) -> OutOfFold:
-        """Trajectories of all candidates, scored at every stop; those that promise nothing are dropped.
-
-        The smallest beta of the first round is what all others are compared with: it is measured wherever one of them
-        is. A later round (`rivals` are the first one's) goes no further than it did.
-        """
-        predicted = np.tile(self._predicted_rows(), (len(candidates), 1))
-        found = OutOfFold.empty(np.array(list(candidates)), self.stops, self.held_out, self.n_classes)
-        remaining = list(range(len(candidates)))
-        lanes = self._lanes_of(remaining)
-        pool = LanePool(self.assembled(list(candidates.values())), self.lanes_a_set, self.job.settings.plan)
-        stops = self.stops if rivals is None else self.stops[: rivals.n_measured(0)]
-        total = int(stops[-1]) * self.lanes_a_set * len(candidates)
-        with step_bar(f"choosing beta and steps ({len(candidates)} candidates)", total, 0, verbose) as show:
-            for stop, step in enumerate(stops):
-                pool.keep(lanes)
-                pool.advance(int(step), show)
-                for candidate in remaining:
-                    members = pool.probabilities(self._lanes_of([candidate]), predicted)
-                    by_fold = members.reshape(len(self.held_out.folds), self.n_members, -1, self.n_classes)
-                    found.add(candidate, stop, by_fold.mean(axis=1))
-                remaining = found.worth_going_on(remaining, stop, rivals)
-                if not remaining:
-                    break
-                lanes = self._lanes_of(remaining)
-        return found
-
-    def _lanes_of(self, candidates: Sequence[int]) -> np.ndarray:
-        return np.concatenate([each * self.lanes_a_set + np.arange(self.lanes_a_set) for each in candidates])
-
-    def _predicted_rows(self) -> np.ndarray:
-        """int32 `[lanes of a candidate, V]`: the held-out rows, padded with zeros to a power of two."""
-        held_out = [fold.held_out for fold in self.held_out.folds]
-        table = np.zeros((len(held_out), padded_size(max(map(len, held_out)))), np.int32)
-        for number, rows in enumerate(held_out):
-            table[number, : len(rows)] = rows
-        return np.repeat(table, self.n_members, axis=0)
+    total = int(stops[-1]) * trial.lanes_a_set * len(how.betas or (0.0,))
+    with step_bar("choosing beta and steps" if how.betas else "early stopping", total, 0, verbose) as show:
+        if how.betas is None:
+            as_it_is = float(getattr(job.method, "beta", 0.0))
+            found = staged(trial, [as_it_is], (), False, lambda _: job.method.base, show)
+        else:
+            method_of = partial(with_beta, job.method)
+            found = staged(trial, how.betas, how.probes, how.extend, method_of, show)
+    return choose(found, how.tolerance, more_rows(job, folds))

@@ -76,8 +76,8 @@ def verdict(result: SearchResult) -> str:
     where, whose = ("on the validation rows", "validation") if validated else ("out of fold", "out-of-fold")
     if result.beta == 0:
         sentence = (
-            f"β = 0, {result.n_steps} steps: no β has a clear gain {where} over an early-stopped standard ensemble, so "
-            "this is one"
+            f"β = 0, {result.n_steps} steps: no β that was tried has a clear gain {where} over an early-stopped "
+            "standard ensemble, so this is one"
         )
     else:
         sentence = (
@@ -103,6 +103,7 @@ def _still_falling(result: SearchResult) -> bool:
 def as_table(result: SearchResult) -> dict[str, Any]:
     """One row per (beta, steps) as a dict of columns, ready for a data frame.
 
+    `n_steps` is of the final training; the networks of a fold, which has fewer rows, had as many passes over theirs.
     `difference` is the out-of-fold NLL above the best row, `standard_error` that of this paired difference; rows
     that were not measured, because the candidate had been dropped, hold nan.
     """

@@ -36,6 +36,25 @@ DATASETS = {
     "embeddings": DataSet("Embeddings", 10, 200, 2000, 0, None, "random"),
     "mnist": DataSet("MNIST", 10, 100, 2000, 0, 5000, "random"),
     "fashion_mnist": DataSet("Fashion-MNIST", 10, 200, 2000, 0, 5000, "random"),
+    # Tables on which the study `rivals` compares classifiers: of unlabelled and of test rows at most so many.
+    **{
+        name: DataSet(title, n_classes, 100, 1000, 0, 1000, "random")
+        for name, title, n_classes in (
+            ("iris", "Iris", 3),
+            ("vehicle", "Vehicle", 4),
+            ("letter", "Letter", 26),
+            ("dna", "DNA", 3),
+            ("pima", "Pima", 2),
+            ("spam", "Spam", 2),
+            ("german", "German credit", 2),
+            ("cellseg", "Cell segmentation", 2),
+            ("cifar10_hog", "CIFAR-10, HOG", 10),
+            ("income", "Income", 9),
+            ("soybean", "Soybean", 19),
+            ("scat", "Scat", 3),
+            ("penguins", "Penguins", 3),
+        )
+    },
 }
 
 

@@ -197,13 +197,21 @@ def protocol_rows(
     return found
 
 
-def check_names(options: StudyOptions) -> None:
-    """Refuses data sets, networks and methods that there are not, whether or not the study looks at them."""
+def check_names(options: StudyOptions, methods: Sequence[str] | None = None) -> None:
+    """Refuses data sets, networks and methods that there are not, whether or not the study looks at them.
+
+    Args:
+      methods: the study's own; None for those of the package.
+    """
     for dataset in options.datasets:
         data_set(dataset)
     for model in options.models:
         check_model(model)
-    if options.methods:
+    if methods is not None:
+        for method in options.methods:
+            if method not in methods:
+                raise unknown_name("method", method, methods)
+    elif options.methods:
         check_methods(options.methods)
 
 

@@ -77,6 +77,7 @@ class Study:
       claims: results -> what the paper says and what came out.
       notes: what a reader must know to read the numbers.
       slim: export the main scores alone, because there are thousands of points.
+      methods: what can be asked for by --methods; None for the package's.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Study:
     claims: Callable[[Results], list[Claim]] = lambda results: []
     notes: Sequence[str] = ()
     slim: bool = False
+    methods: Sequence[str] | None = None
 
     def declare(self, options: StudyOptions) -> list[Row]:
         """The rows under these options, with the study's own choices filled in."""

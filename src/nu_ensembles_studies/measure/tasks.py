@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -33,6 +34,7 @@ from nu_ensembles_studies.measure.jobs import (
     random_targets,
 )
 from nu_ensembles_studies.measure.parts import Parts, load_parts
+from nu_ensembles_studies.measure.rival_scores import rival_scores, split_of
 from nu_ensembles_studies.measure.scores import measure
 from nu_ensembles_studies.measure.train_cells import Group, train_by_itself
 
@@ -89,14 +91,16 @@ def trajectory_tasks(cells: Sequence[StudyCell], how: StudyRunOptions) -> Tasks:
         yield chunk, together
 
 
-def one_by_one(scores: Callable[[StudyCell, Parts], dict[str, Any]]) -> Callable[..., Tasks]:
+def one_by_one(
+    scores: Callable[[StudyCell, Parts], dict[str, Any]], load: Callable[[StudyCell, Path | None], Parts] = load_parts
+) -> Callable[..., Tasks]:
     """The tasks of cells that are measured at their last epoch alone, each by itself."""
 
     def tasks(cells: Sequence[StudyCell], how: StudyRunOptions) -> Tasks:
         for cell in cells:
 
             def task(report: Report, cell: StudyCell = cell) -> Iterator[Outcome]:
-                found = scores(cell, load_parts(cell, how.data_dir))
+                found = scores(cell, load(cell, how.data_dir))
                 report(member_steps(cell))
                 yield Outcome(cell, {"epochs": {str(cell.epochs[-1]): found}})
 
@@ -109,6 +113,7 @@ KINDS: dict[str, Callable[[Sequence[StudyCell], StudyRunOptions], Tasks]] = {
     "trajectory": trajectory_tasks,
     "auto": one_by_one(auto_and_standard_scores),
     "cost": one_by_one(cost_scores),
+    "rival": one_by_one(rival_scores, split_of),
 }
 
 

@@ -46,7 +46,7 @@ def run_study(
     how = how or StudyRunOptions()
     study = find_study(name)
     options = study.complete(options)
-    check_names(options)
+    check_names(options, study.methods)
     folder, cells = StudyFolder(out), cells_of(study.declare(options))
     if not cells:
         raise InputError(

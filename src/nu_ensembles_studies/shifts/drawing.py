@@ -74,7 +74,7 @@ class TwoPlaces:
                 f"The source has {len(source)} rows and the deployment {len(deployment)}, of {len(names)} classes: "
                 "give more, or split them in another way."
             )
-        labelled = _at_least_two_each(codes[source], min(n_labelled, len(source) // 2))
+        labelled = at_least_two_each(codes[source], min(n_labelled, len(source) // 2))
         train, source_test = source[labelled], source[~labelled][:MOST_TEST]
         n_unlabeled = min(len(deployment) // 2, MOST_UNLABELED)
         unlabeled, test = deployment[:n_unlabeled], deployment[n_unlabeled : n_unlabeled + MOST_TEST]
@@ -105,7 +105,7 @@ class TwoPlaces:
         return tuple(str(found[each]) for each in kept), number[codes]
 
 
-def _at_least_two_each(codes: np.ndarray, n_labelled: int) -> np.ndarray:
+def at_least_two_each(codes: np.ndarray, n_labelled: int) -> np.ndarray:
     """Which of the rows are labelled, bool: the first two of each class, then the first of the others."""
     labelled = np.zeros(len(codes), bool)
     for code in np.unique(codes):

@@ -47,6 +47,7 @@ EXPECTED = {
     "unlabelled-size": "fixed visits",
     "when": "What ν gains, by size",
     "methods": "Every method against the standard ensemble",
+    "rivals": "What was aimed at, and what came out",
 }
 
 
@@ -74,6 +75,7 @@ def scores(rng: np.random.Generator, softer: float) -> dict:
         "cost": {"seconds_per_epoch_and_member": softer, "milliseconds_a_step": 1.0, "first_seconds": 2.0},
         **dict.fromkeys(("auto", "early_stopped", "early_temperature", "last_epoch"), found),
         **dict.fromkeys(("tolerance_0.5", "tolerance_2"), found),
+        **dict.fromkeys(("companion", "calibrated", "companion_calibrated"), found),
         "choice": {"beta": 0.0, "beta_0.5": 0.0, "beta_2": 0.0},
     }
 

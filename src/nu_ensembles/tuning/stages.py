@@ -1,0 +1,108 @@
+"""A search in stages: early stopping first, then a look whether beta promises anything, then all the others.
+
+On most small tables no beta is any better than stopping in time. There the reference (beta = 0, which runs as the
+standard ensemble that it is) and one or two probes tell so, at a third of what the whole grid costs. Whatever stage a
+candidate belongs to, the reference is measured at every stop at which it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from nu_ensembles.methods import Method
+from nu_ensembles.tuning.scores import OutOfFold
+from nu_ensembles.tuning.trial import Show, Trial
+
+# Where the grid goes on when its best value sits on the edge.
+LARGER = (0.1, 0.3, 1.0)
+SMALLER = (3e-5, 1e-5)
+
+MakeMethod = Callable[[float], Method]
+
+
+def staged(
+    trial: Trial, betas: Sequence[float], probes: Sequence[float], extend: bool, method_of: MakeMethod, show: Show
+) -> OutOfFold:
+    """What was measured, of the candidates that were tried.
+
+    Args:
+      betas: all candidates; the smallest is the reference.
+      probes: those that are tried first, one after another, until one promises something; if there are none, or they
+        are all that there is, every candidate is tried.
+      extend: whether the grid goes on when its best value sits on the edge.
+      method_of: the method of a candidate.
+    """
+    betas = sorted(set(betas))
+    further = [beta for beta in (*LARGER, *SMALLER) if beta not in betas] if extend else []
+    every = sorted({*betas, *further})
+    number_of = {beta: number for number, beta in enumerate(every)}
+    race = Race(trial, trial.nothing_yet(every), number_of[betas[0]], method_of, show)
+    probes = [beta for beta in probes if beta in betas[1:]]
+    promised = not probes
+    for beta in probes:
+        race.run([number_of[beta]], race.promises_or_may_yet)
+        promised = race.promises(number_of[beta])
+        # A reference that never was past its best has not overfitted: there is nothing for another beta to mend.
+        if promised or race.reference_is_best_at_the_end:
+            break
+    others = [beta for beta in betas[1:] if not race.found.is_measured(number_of[beta])]
+    if promised and others:
+        race.run([number_of[beta] for beta in others], race.worth_going_on)
+    while promised and extend and (more := beyond_the_edge(race.found.best_beta, race.found.tried_betas)) is not None:
+        race.run([number_of[more]], race.worth_going_on)
+    return race.found.of_those_measured()
+
+
+class Race:
+    """Candidates against a reference that is measured wherever one of them is."""
+
+    def __init__(self, trial: Trial, found: OutOfFold, reference: int, method_of: MakeMethod, show: Show) -> None:
+        self.trial, self.found, self.method_of, self.show = trial, found, method_of, show
+        self.first = reference
+        self.reference = trial.heat(self._methods([reference]), found, show)
+        self.reference.go_on()
+        while not self.reference.is_over and not found.is_past_its_best(reference, self.reference.stop):
+            self.reference.go_on()
+
+    def _methods(self, candidates: Sequence[int]) -> Mapping[int, Method]:
+        return {each: self.method_of(float(self.found.betas[each])) for each in candidates}
+
+    def run(self, candidates: Sequence[int], goes_on: Callable[[int, int], bool]) -> None:
+        """Trains candidates side by side, each for as long as it `goes_on(candidate, stop)`."""
+        heat = self.trial.heat(self._methods(candidates), self.found, self.show)
+        while not heat.is_over:
+            if self.reference.stop == heat.stop:
+                self.reference.go_on()
+            heat.go_on()
+            heat.keep([each for each in heat.remaining if goes_on(each, heat.stop)])
+
+    def worth_going_on(self, candidate: int, stop: int) -> bool:
+        """Whether a candidate, measured at a stop, may yet be the best."""
+        return not self.found.is_beaten(candidate, stop)
+
+    def promises(self, candidate: int) -> bool:
+        """Whether a candidate is ahead of the reference, each at its best, by more than noise may easily make it."""
+        return self.found.is_promising(candidate, self.first)
+
+    def promises_or_may_yet(self, candidate: int, stop: int) -> bool:
+        """Whether a probe is worth going on with: it is ahead, or it has not been past the best of the reference."""
+        if not self.worth_going_on(candidate, stop):
+            return False
+        beyond = stop >= self.found.best_stop(self.first)
+        return self.promises(candidate) or not beyond or self.found.falls(candidate, stop)
+
+    @property
+    def reference_is_best_at_the_end(self) -> bool:
+        return self.found.best_stop(self.first) == len(self.trial.stops) - 1
+
+
+def beyond_the_edge(best: float, betas: Sequence[float]) -> float | None:
+    """The next beta to try when the best is the largest, or the smallest above zero; None if it is neither."""
+    positive = [beta for beta in betas if beta > 0]
+    if not positive:
+        return None
+    if best == positive[-1]:
+        return next((beta for beta in LARGER if beta > best), None)
+    if best == positive[0]:
+        return next((beta for beta in SMALLER if beta < best), None)
+    return None

@@ -1,0 +1,101 @@
+"""The folds of a search, ready for any candidates: a lane for each candidate, fold and member.
+
+A fold's member k is the same network whatever the candidate (common random numbers), so differences are paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import jax
+import numpy as np
+
+from nu_ensembles.engine.assembly import Assembly, MemberSet, assemble
+from nu_ensembles.engine.pool import LanePool
+from nu_ensembles.methods import Method
+from nu_ensembles.training import TrainingJob
+from nu_ensembles.tuning.folds import HeldOut
+from nu_ensembles.tuning.scores import OutOfFold
+
+# (lane steps that were done, loss) -> None
+Show = Callable[[int, float], None]
+
+
+class Trial:
+    """Networks on folds.
+
+    Args:
+      stops: int `[S]`, the steps at which they are scored.
+      n_members: of each fold.
+    """
+
+    def __init__(self, job: TrainingJob, held_out: HeldOut, stops: np.ndarray, n_members: int) -> None:
+        self.job, self.held_out, self.stops, self.n_members = job, held_out, stops, n_members
+        self.lanes_a_set = len(held_out.folds) * n_members
+        self.n_classes = len(job.problem.classes)
+
+    def nothing_yet(self, betas: Sequence[float]) -> OutOfFold:
+        """Room for what is to be measured of candidates."""
+        return OutOfFold.empty(np.asarray(betas, float), self.stops, self.held_out, self.n_classes)
+
+    def heat(self, methods: Mapping[int, Method], found: OutOfFold, show: Show) -> Heat:
+        """These candidates, by their numbers in `found`, about to start."""
+        return Heat(self, methods, found, show)
+
+    def assembled(self, methods: Sequence[Method]) -> Assembly:
+        """A lane for each candidate, fold and member, in this order."""
+        key, members = self.job.key, range(self.n_members)
+        keys = [jax.random.fold_in(key, number) for number in range(len(self.held_out.folds))]
+        sets = [
+            MemberSet(keys[number], members, method, rows=fold.train, labels_key=key)
+            for method in methods
+            for number, fold in enumerate(self.held_out.folds)
+        ]
+        return assemble(self.job.network, self.job.settings, self.held_out.rows, self.n_classes, sets)
+
+
+class Heat:
+    """Candidates that train side by side, from stop to stop.
+
+    Args:
+      methods: of each candidate, by its number in `found`; of one kind.
+      found: takes what is measured.
+
+    Attributes:
+      remaining: the candidates that have not been dropped.
+      stop: the number of the last stop that was measured; -1 before the first.
+    """
+
+    def __init__(self, trial: Trial, methods: Mapping[int, Method], found: OutOfFold, show: Show) -> None:
+        self.trial, self.found, self.show = trial, found, show
+        self.candidates = list(methods)
+        self.remaining = list(methods)
+        self.stop = -1
+        assembly = trial.assembled(list(methods.values()))
+        held_out = [fold.held_out for fold in trial.held_out.folds for _ in range(trial.n_members)]
+        self.pool = LanePool(assembly, trial.lanes_a_set, trial.job.settings.plan, predicted=held_out)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody is left, or no stop."""
+        return not self.remaining or self.stop == len(self.trial.stops) - 1
+
+    def go_on(self) -> None:
+        """Trains what remains up to the next stop, and measures it there."""
+        self.stop += 1
+        self.pool.advance(int(self.trial.stops[self.stop]), self.show)
+        for candidate in self.remaining:
+            members = self.pool.probabilities(self._lanes_of([candidate]))
+            by_fold = members.reshape(len(self.trial.held_out.folds), self.trial.n_members, *members.shape[1:])
+            self.found.add(candidate, self.stop, by_fold.mean(axis=1))
+
+    def keep(self, candidates: Sequence[int]) -> None:
+        """Drops all but these."""
+        self.remaining = list(candidates)
+        if self.remaining:
+            self.pool.keep(self._lanes_of(self.remaining))
+
+    def _lanes_of(self, candidates: Sequence[int]) -> np.ndarray:
+        places = (self.candidates.index(each) for each in candidates)
+        own = np.arange(self.trial.lanes_a_set)
+        return np.concatenate([place * self.trial.lanes_a_set + own for place in places])
