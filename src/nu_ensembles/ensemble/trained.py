@@ -20,6 +20,7 @@ from nu_ensembles.ensemble.taken_elsewhere import TakenElsewhere
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.temperature import scale_temperature
 from nu_ensembles.models import Model
+from nu_ensembles.models.wrapped import unwrapped
 from nu_ensembles.problem import Standardisation, as_table, check_kind, check_rows, network_rows
 from nu_ensembles.tables import Expected, RawTable, TableEncoding, rows_of
 
@@ -80,7 +81,8 @@ class Ensemble(TakenElsewhere):
 
     def __repr__(self) -> str:
         """One line: the fields hold millions of numbers."""
-        network = self.model.spec.name if self.model.spec else "a network of your own"
+        inside, _ = unwrapped(self.model)
+        network = inside.spec.name if inside.spec else "a network of your own"
         method = f", method {self.training['method']}" if "method" in self.training else ""
         beside = "" if self.companion is None else f", pooled with a forest (weight {self.companion.weight:.2f})"
         return (
