@@ -148,7 +148,7 @@ def build_classifier(
     if method.method == "nu":
         if method.method_options:
             raise InputError("The method 'nu' has options of its own (--beta, --labels); leave --method-options out.")
-        own = {name: getattr(method, name) for name in ("beta", "betas", "labels", "tolerance", "deployment")}
+        own = {name: getattr(method, name) for name in ("beta", "betas", "labels", "tolerance", "deployment", "priors")}
         return NuEnsembleClassifier(**own, **options)
     if method.beta != "auto":
         raise InputError(
@@ -212,6 +212,7 @@ def _summary(classifier: EnsembleClassifier, out: Path, label_next: list[int]) -
         "seed": classifier.random_state,
         "search": classifier.cv_results_,
         "expected": None if classifier.expected_ is None else classifier.expected_.to_dict(),
+        "priors": None if classifier.priors_ is None else classifier.priors_.to_dict(),
         "label_next": label_next,
     }
 

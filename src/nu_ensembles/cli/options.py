@@ -101,6 +101,8 @@ class MethodOptions:
       tolerance: auto takes the smallest beta within so many standard errors of the best; larger is more cautious.
       deployment: Where unlabelled rows differ from labelled ones, let auto choose by what they tell; without it they
         are taken for rows from where the labelled ones come from.
+      priors: Where classes have other shares among the unlabelled rows, and nothing else differs, move probabilities
+        there.
       early_stopping: With a given beta or another method: choose the length of training, too.
       calibration: Calibrate the probabilities on held-out rows: auto takes what clearly gains there.
       temperature: The older way to say --calibration temperature.
@@ -117,6 +119,7 @@ class MethodOptions:
     labels: Literal["without_replacement", "with_replacement", "shared", "uniform"] = "without_replacement"
     tolerance: float = 1.0
     deployment: bool = True
+    priors: bool = True
     early_stopping: bool = False
     calibration: CalibrationName | None = None
     temperature: bool = False
