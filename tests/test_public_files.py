@@ -31,6 +31,15 @@ def steps(workflow: Path) -> list[dict[str, Any]]:
     return [step for job in read_yaml(workflow)["jobs"].values() for step in job["steps"]]
 
 
+def test_every_extra_that_an_error_names_can_be_installed() -> None:
+    source = "\n".join(path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("src/**/*.py")))
+    named = re.findall(r"MissingExtraError\(\s*[^()]*?,\s*\"([\w-]+)\"\s*,?\s*\)", source)
+    assert len(named) == source.count("raise MissingExtraError(")
+    named += re.findall(r"nu-ensembles\[([\w-]+)\]", source)
+    assert {"parquet", "equinox", "torch", "keras"} <= set(named)
+    assert set(named) <= set(PROJECT["optional-dependencies"])
+
+
 @pytest.mark.parametrize("path", YAML_FILES, ids=lambda path: path.name)
 def test_a_yaml_file_parses(path: Path) -> None:
     assert isinstance(read_yaml(path), dict)

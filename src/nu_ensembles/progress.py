@@ -64,11 +64,21 @@ def step_bar(description: str, total: int, done: int = 0, verbose: int = 1) -> I
 
 
 def _is_shown(verbose: int) -> bool:
-    return bool(verbose) and sys.stderr.isatty()
+    return bool(verbose) and (sys.stderr.isatty() or in_notebook())
+
+
+def in_notebook() -> bool:
+    """Whether somebody looks at this in a notebook, whose kernel has no terminal but shows what is displayed."""
+    if "IPython" not in sys.modules:
+        return False
+    shell = sys.modules["IPython"].get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
 
 
 def _bar(columns: tuple[Any, ...]) -> Any:
     from rich.console import Console
     from rich.progress import Progress
 
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    # Without a terminal rich would show nothing before the end; a notebook's output can be written anew.
+    console = Console(force_jupyter=True) if in_notebook() else Console(stderr=True)
+    return Progress(*columns, console=console, transient=True)

@@ -116,3 +116,10 @@ def test_ctrl_c_before_any_training_ends_with_exit_code_130(desk, monkeypatch):
     outcome = desk.fit()
     assert (outcome.code, outcome.out, outcome.err) == (130, "", "nu-ensembles: stopped.\n")
     assert not desk.out.exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_no_stars_and_no_switches_that_switch_nothing(desk, command):
+    lines = desk.run(command, "--help").out.splitlines()
+    assert lines[0].startswith("Usage: nu-ensembles ")
+    assert not [line for line in lines if re.search(r"--empty-|--no-|no_|^│ \*", line)]

@@ -75,12 +75,16 @@ def test_the_verdict_says_what_it_weighs_and_what_folds_outside_the_weight_show(
 
 
 def test_a_saved_ensemble_pools_as_the_classifier_does(accompanied, blobs, tmp_path: Path) -> None:
-    x, _, _ = blobs
+    x, y, _ = blobs
     accompanied.save(tmp_path / "model")
     again = nu.Ensemble.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict_proba(x), accompanied.predict_proba(x))
     np.testing.assert_array_equal(again.predict_members(x), accompanied.predict_members(x))
     assert not again.is_mean_of_members
+    whole = nu.NuEnsembleClassifier.load(tmp_path / "model")
+    assert (whole.companion, whole.companion_.weight) == ("forest", accompanied.companion_.weight)
+    np.testing.assert_array_equal(whole.predict_proba(x), accompanied.predict_proba(x))
+    assert whole.evaluate(x, y)["nll"] == nu.metrics.evaluate(accompanied.predict_proba(x), y)["nll"]
     assert "pooled with a forest" in repr(again)
     assert storage.read_sealed_json(tmp_path / "model" / MANIFEST, "The manifest")["format"] == 5
 

@@ -103,3 +103,14 @@ def test_it_scores_itself_on_labels_of_any_type(fitted):
         classifier.evaluate(x, np.where(y == "cat", "dog", y))
     with pytest.raises(InputError, match="y holds no label at all"):
         classifier.evaluate(x, [None] * len(y))
+
+
+def test_a_notebook_shows_the_verdict_before_the_arguments(fitted):
+    classifier = fitted[0]
+    html = classifier._repr_html_()
+    assert html.startswith("<div style=")
+    before = html.split("<style>")[0]
+    assert classifier.verdict_.split("'")[0] in before
+    assert "3 members · 3 classes · " in before
+    assert "40 labelled rows · 50 unlabelled rows" in before
+    assert "members ·" not in nu.NuEnsembleClassifier()._repr_html_()

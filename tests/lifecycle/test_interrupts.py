@@ -22,7 +22,7 @@ def signals_as_in_a_terminal() -> Iterator[None]:
 def work(*signals: signal.Signals, answer: str = "") -> list[str]:
     """Work during which signals come; what was done of it."""
     done = []
-    with held_interrupts(True) as asked:
+    with held_interrupts() as asked:
         for number in signals:
             signal.raise_signal(number)
             done.append("went on")
@@ -45,7 +45,7 @@ def test_a_second_signal_stops_at_once() -> None:
     done = []
 
     def press_twice() -> None:
-        with held_interrupts(True):
+        with held_interrupts():
             for _ in range(2):
                 signal.raise_signal(signal.SIGINT)
                 done.append("went on")
@@ -64,7 +64,7 @@ def test_the_answer_says_how_to_go_on(number: signal.Signals, kind: type[BaseExc
 def test_a_signal_that_is_ignored_stays_ignored() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    with held_interrupts(True) as asked:
+    with held_interrupts() as asked:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGTERM)
         assert not asked.is_set()
@@ -74,7 +74,7 @@ def test_a_signal_that_is_ignored_stays_ignored() -> None:
 def test_a_sigterm_that_somebody_else_handles_is_theirs() -> None:
     came = []
     signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
-    with termination_raises(), held_interrupts(True) as asked:
+    with termination_raises(), held_interrupts() as asked:
         signal.raise_signal(signal.SIGTERM)
         assert not asked.is_set()
     assert came == [signal.SIGTERM]
@@ -94,9 +94,3 @@ def test_on_the_command_line_sigterm_raises_and_waits_where_it_is_held() -> None
         with pytest.raises(Terminated):
             stopped()
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-
-
-def test_where_nothing_is_kept_ctrl_c_is_pythons_own() -> None:
-    with pytest.raises(KeyboardInterrupt), held_interrupts(False) as asked:
-        signal.raise_signal(signal.SIGINT)
-    assert not asked.is_set()

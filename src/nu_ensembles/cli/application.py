@@ -23,10 +23,13 @@ from nu_ensembles.cli.corrupt import corrupt
 from nu_ensembles.cli.demo import demo
 from nu_ensembles.cli.doctor import doctor
 from nu_ensembles.cli.evaluate import evaluate
+from nu_ensembles.cli.export import export
 from nu_ensembles.cli.fit import fit
+from nu_ensembles.cli.help_pages import WithoutStars
 from nu_ensembles.cli.predict import predict
 from nu_ensembles.cli.profile import profile
 from nu_ensembles.cli.report import report
+from nu_ensembles.cli.serve import serve
 from nu_ensembles.cli.study import study
 from nu_ensembles.errors import InputError, MissingExtraError, NonFiniteLossError
 from nu_ensembles.lifecycle.interrupts import Terminated, termination_raises
@@ -44,6 +47,7 @@ nu-ensembles check train.csv --unlabeled more.csv --target label
 nu-ensembles fit train.csv --unlabeled more.csv --target label --out model
 nu-ensembles evaluate model test.csv --target label
 nu-ensembles predict model new.csv --out predictions.csv
+nu-ensembles export model --format onnx
 nu-ensembles study table1 --datasets digits --models mlp --seeds 2
 ```
 
@@ -54,6 +58,7 @@ app = App(
     name=PROGRAM,
     help=HELP,
     version=__version__,
+    help_formatter=WithoutStars(),
     result_action="return_value",
     # Errors are printed and turned into exit codes by `main`.
     print_error=False,
@@ -61,7 +66,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 for number, command in enumerate(
-    (demo, check, fit, predict, evaluate, confirm, corrupt, study, report, doctor, profile)
+    (demo, check, fit, predict, evaluate, confirm, export, serve, corrupt, study, report, doctor, profile)
 ):
     app.command(command, sort_key=number, config=from_config_file if command is fit else None)
 

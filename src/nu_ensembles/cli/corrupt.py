@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from nu_ensembles.datasets import Table
 
 CORRUPTION = Group("Corruption", sort_key=2)
-Names = Annotated[tuple[str, ...], Parameter(name="--name", show_default=False, metavar="NAME", group=CORRUPTION)]
+Names = Annotated[
+    tuple[str, ...], Parameter(name="--name", show_default=False, metavar="NAME", negative=(), group=CORRUPTION)
+]
 Severities = Annotated[
-    tuple[int, ...], Parameter(name="--severity", converter=whole_numbers, n_tokens=1, metavar="N,N", group=CORRUPTION)
+    tuple[int, ...],
+    Parameter(name="--severity", converter=whole_numbers, n_tokens=1, metavar="N,N", negative=(), group=CORRUPTION),
 ]
 
 

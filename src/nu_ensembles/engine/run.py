@@ -168,7 +168,7 @@ class Run:
         settings: Any = jax.config
         if self.mesh is not None or settings.jax_disable_jit:
             return
-        state = self._state_shapes()
+        state = self.state_shapes()
         programs = (
             *(lambda _, steps=each: steps.compile() for each in self._lowered_steps(state)),
             lambda _: self.state,
@@ -198,7 +198,8 @@ class Run:
         auxiliary, auxiliary_state = jitted_initial_auxiliary(*self._of_auxiliary)
         return state._replace(auxiliary=auxiliary, auxiliary_state=auxiliary_state)
 
-    def _state_shapes(self) -> LaneState:
+    def state_shapes(self) -> LaneState:
+        """The shapes of the lanes' state, without drawing it."""
         program = self.program
         how = program.model, program.optimiser, program.dtype
         state = initial_state_shapes(*how, self.lanes.n_lanes, self._example)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import jax
@@ -136,7 +137,7 @@ class _Training:
         already = done
         with (
             step_bar(description, total, done, verbose) as show,
-            held_interrupts(self.checkpoints is not None) as interrupted,
+            nullcontext() if self.checkpoints is None else held_interrupts() as interrupted,
         ):
             for number, group in enumerate(groups):
                 run = self._start(group)
@@ -154,7 +155,9 @@ class _Training:
                     self._remember_losses(group, losses[: len(group)], now - done)
                     show(now - done, float(np.mean(losses)))
                     done = now
-                    if self.checkpoints is not None and (interrupted.is_set() or self.checkpoints.due()):
+                    if self.checkpoints is None or interrupted is None:
+                        return
+                    if interrupted.is_set() or self.checkpoints.due():
                         self._save(run)
                     if interrupted.is_set():
                         interrupted.obey("Stopped; the run can be resumed from its checkpoint.")

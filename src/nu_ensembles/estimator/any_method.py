@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -191,6 +191,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             held_out = problem.further_rows(rows_beside(x, "the validation x"), labels, "the validation x")
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         key = random_key(seed)
+        folder = self._run_folder(seed, problem.classes)
         method, how = self._method_and_search()
         max_iter = check_whole(self.max_iter, "max_iter")
         accompany = tuning.check_companion(self.companion, problem.row_shape)
@@ -220,7 +221,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         if how is not None and validation is None:
             folds = folds_of(self.cv, problem.y, seed, problem.row_numbers, _num_samples(X), problem.classes)
         # Only now, when the data and the options are known to be good, is anything written.
-        with self._run_folder(seed, problem.classes) as run:
+        with folder as run:
             result = None
             if how is not None:
                 result = self._searched(job, folds, how, run)
@@ -253,7 +254,9 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         return tags
 
     def _run_folder(self, seed: int, classes: np.ndarray) -> AbstractContextManager[RunFolder | None]:
-        """The folder of this fit; a resumed one must have been started with the same arguments."""
+        """The folder of this fit, not entered yet; a resumed one must have been started with the same arguments."""
+        if self.run_folder is None and not self.resume:
+            return nullcontext()
 
         def asked() -> dict[str, Any]:
             where = ("run_folder", "resume", "checkpoint_seconds", "verbose")

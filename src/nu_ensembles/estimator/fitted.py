@@ -14,6 +14,7 @@ from nu_ensembles.ensemble import Ensemble, score
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator import kept
 from nu_ensembles.estimator.arguments import rows_like_fitted, which_labelled
+from nu_ensembles.estimator.notebook import outcome_in_html
 from nu_ensembles.models import Model
 from nu_ensembles.problem import check_labels, only_labelled
 from nu_ensembles.tables import rows_of
@@ -132,6 +133,11 @@ class FittedEnsemble(ClassifierMixin):
           model: the network, needed when it is not one of the built-in ones.
         """
         return kept.loaded(cls, folder, model)  # pyright: ignore[reportArgumentType, reportReturnType]
+
+    def _html_repr(self) -> str:
+        """What a notebook shows: scikit-learn's picture of the arguments, below what came out of the fit."""
+        picture = super()._html_repr()  # pyright: ignore[reportAttributeAccessIssue]
+        return outcome_in_html(self) + picture if hasattr(self, "ensemble_") else picture
 
     def _labelled(self, X: Any, y: Any) -> tuple[Any, Any, np.ndarray | None]:
         """The rows that have a label, their labels, and their numbers; None where all have."""

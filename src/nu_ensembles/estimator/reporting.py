@@ -62,7 +62,7 @@ def given_of(classifier: FittedEnsemble, X: Any, y: Any, name: str, row_names: S
         strange=None if found is None else found.why,
         n_strange=0 if found is None else found.n,
         training=_training(classifier),
-        calibrator=_calibrator(ensemble),
+        beside=_beside(ensemble),
     )
 
 
@@ -92,6 +92,13 @@ def _calibrator(ensemble: Ensemble) -> str:
     return "temperature" if ensemble.temperature != 1 else ""
 
 
+def _beside(ensemble: Ensemble) -> str:
+    """What becomes of the mean of the members, in words."""
+    calibrator = _calibrator(ensemble).replace("_", " ")
+    told = [] if ensemble.companion is None else ["pooled with a forest"]
+    return " and ".join([*told, *([f"calibrated by {calibrator}"] if calibrator else [])])
+
+
 def _training(classifier: FittedEnsemble) -> Training:
     ensemble = classifier.ensemble_
     notes = ensemble.training
@@ -100,12 +107,14 @@ def _training(classifier: FittedEnsemble) -> Training:
     beta = notes.get("hyper_parameters", {}).get("beta")
     facts |= {} if beta is None else {"β": f"{beta:g}"}
     facts |= {title: _shown(notes[name]) for name, title in _FACTS.items() if name in notes}
+    if ensemble.companion is not None:
+        facts["Companion"] = f"a forest, with a weight of {ensemble.companion.weight:.2f}"
     facts["Calibration"] = _calibrator(ensemble).replace("_", " ") or "none"
     return Training(
         verdict=str(getattr(classifier, "verdict_", "")),
         facts=facts,
         columns=ensemble.describe_columns(),
-        search=_search(getattr(classifier, "cv_results_", None)),
+        search=search_grid(getattr(classifier, "cv_results_", None)),
         shift=_shift(getattr(classifier, "shift_", None)),
         expected=getattr(classifier, "expected_", None),
     )
@@ -122,14 +131,17 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-def _search(table: Mapping[str, np.ndarray] | None) -> Any:
+def search_grid(table: Mapping[str, np.ndarray] | None) -> Any:
     """The grid of a search from its table, for the picture; None where β was not searched."""
     if table is None or len(np.unique(table["beta"])) < 2:
         return None
-    betas, steps = np.unique(table["beta"]), np.unique(table["n_steps"])
-    nll = np.asarray(table["nll"], np.float64).reshape(len(betas), len(steps))
-    chosen = np.unravel_index(int(np.argmax(table["chosen"])), nll.shape)
-    return SimpleNamespace(betas=betas, steps=steps, nll=nll, chosen=(int(chosen[0]), int(chosen[1])))
+    betas, at_beta = np.unique(table["beta"], return_inverse=True)
+    steps, at_step = np.unique(table["n_steps"], return_inverse=True)
+    # Not every candidate was measured at every length.
+    nll = np.full((len(betas), len(steps)), np.nan)
+    nll[at_beta, at_step] = table["nll"]
+    row = int(np.argmax(table["chosen"]))
+    return SimpleNamespace(betas=betas, steps=steps, nll=nll, chosen=(int(at_beta[row]), int(at_step[row])))
 
 
 def _shift(shift: Any) -> str:

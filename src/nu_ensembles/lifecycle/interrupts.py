@@ -46,14 +46,14 @@ class Interruption:
 
 
 @contextmanager
-def held_interrupts(active: bool) -> Iterator[Interruption]:
+def held_interrupts() -> Iterator[Interruption]:
     """Holds Ctrl-C and SIGTERM back: what is yielded tells of them instead of an exception.
 
     A second signal raises at once, and one that nobody answered raises at the end. A Ctrl-C that the process ignores
     (one in the background does), and a SIGTERM that is ignored or that somebody else handles, are left alone.
     """
     asked = Interruption()
-    if not active or threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():
         yield asked
         return
 

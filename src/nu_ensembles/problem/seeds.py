@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from nu_ensembles.checks import refuse_forks
 from nu_ensembles.errors import InputError
 
 THREEFRY = "threefry2x32"
@@ -19,8 +20,9 @@ def random_key(seed: int | Array | Sequence[int]) -> Array:
     """A threefry key from a seed; a key passes through, and so do its two words.
 
     Threefry whatever the user's default: the other generators draw differently under `vmap`, which would make
-    the plans of the engine disagree.
+    the plans of the engine disagree. Every training begins here, so a process in which it would hang is told so.
     """
+    refuse_forks()
     if isinstance(seed, list | tuple) and len(seed) == 2:
         seed = jnp.asarray(np.asarray(seed, np.uint32))
     if isinstance(seed, Array):

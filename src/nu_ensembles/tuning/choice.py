@@ -65,12 +65,14 @@ class SearchResult:
     out_of_fold: losses of every candidate at every stop, and probabilities at each candidate's best one.
     chosen, best: (candidate, stop) that was taken, and that of the lowest NLL.
     tolerance: of the rule.
+    more_rows: how many times as many rows the final training has as that of a fold.
     """
 
     out_of_fold: OutOfFold
     chosen: tuple[int, int]
     best: tuple[int, int]
     tolerance: float
+    more_rows: float = 1.0
 
     @property
     def betas(self) -> np.ndarray:
@@ -79,8 +81,14 @@ class SearchResult:
 
     @property
     def steps(self) -> np.ndarray:
-        """int `[S]`."""
-        return self.out_of_fold.steps
+        """int `[S]`: the stops, in steps of the final training.
+
+        That makes as many passes over its rows as the networks of a fold had made over theirs (`out_of_fold.steps`),
+        but no more steps than were tried. With five folds it is a quarter more: more rows are overfitted later. On
+        small tables that lowers the test NLL of standard ensembles by 1 % (`benchmarks/when_to_stop.py`).
+        """
+        tried = self.out_of_fold.steps
+        return np.minimum(np.rint(self.more_rows * tried).astype(int), tried[-1])
 
     @property
     def nll(self) -> np.ndarray:
@@ -108,8 +116,12 @@ class SearchResult:
         return int(self.steps[np.nanargmin(self.nll[0])])
 
 
-def choose(found: OutOfFold, tolerance: float) -> SearchResult:
-    """Applies the rule; the reference (beta = 0) is taken unless the gain over it is clear."""
+def choose(found: OutOfFold, tolerance: float, more_rows: float = 1.0) -> SearchResult:
+    """Applies the rule; the reference (beta = 0) is taken unless the gain over it is clear.
+
+    Args:
+      more_rows: see `SearchResult`.
+    """
     nll = found.mean_nll()
     best = np.unravel_index(np.nanargmin(nll), nll.shape)
     candidate, stop = smallest_within(found.losses, found.weight, tolerance)
@@ -117,4 +129,4 @@ def choose(found: OutOfFold, tolerance: float) -> SearchResult:
         gain = gain_of_the_rule(found, tolerance)
         if not (gain.is_clear and gain.relative < 0):
             candidate, stop = 0, int(np.nanargmin(nll[0]))
-    return SearchResult(found, (candidate, stop), (int(best[0]), int(best[1])), tolerance)
+    return SearchResult(found, (candidate, stop), (int(best[0]), int(best[1])), tolerance, more_rows)

@@ -165,6 +165,13 @@ def held_out_of(job: TrainingJob, folds: Sequence[Fold]) -> HeldOut:
     return HeldOut(joined, [Fold(np.arange(n_labelled), np.arange(n_labelled, n_all))])
 
 
+def more_rows(job: TrainingJob, folds: Sequence[Fold]) -> float:
+    """How many times as many rows the job has as those that train in a fold; 1 with a validation set."""
+    if job.validation is not None:
+        return 1.0
+    return len(job.rows.x) * len(folds) / sum(len(fold.train) for fold in folds)
+
+
 def first_deal(folds: Sequence[Fold]) -> list[Fold]:
     """Those of the folds that hold out a row which none before them did: one repeat, where there are several."""
     kept, held_out = [], set()

@@ -15,6 +15,7 @@ from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.methods import Method
 from nu_ensembles.training import TrainingJob
 from nu_ensembles.tuning.folds import HeldOut
+from nu_ensembles.tuning.rounds import SearchRounds
 from nu_ensembles.tuning.scores import OutOfFold
 
 # (lane steps that were done, loss) -> None
@@ -27,10 +28,19 @@ class Trial:
     Args:
       stops: int `[S]`, the steps at which they are scored.
       n_members: of each fold.
+      rounds: keep what is done in a run folder; None where there is none.
     """
 
-    def __init__(self, job: TrainingJob, held_out: HeldOut, stops: np.ndarray, n_members: int) -> None:
+    def __init__(
+        self,
+        job: TrainingJob,
+        held_out: HeldOut,
+        stops: np.ndarray,
+        n_members: int,
+        rounds: SearchRounds | None = None,
+    ) -> None:
         self.job, self.held_out, self.stops, self.n_members = job, held_out, stops, n_members
+        self.rounds = rounds or SearchRounds()
         self.lanes_a_set = len(held_out.folds) * n_members
         self.n_classes = len(job.problem.classes)
 
@@ -74,6 +84,7 @@ class Heat:
         assembly = trial.assembled(list(methods.values()))
         held_out = [fold.held_out for fold in trial.held_out.folds for _ in range(trial.n_members)]
         self.pool = LanePool(assembly, trial.lanes_a_set, trial.job.settings.plan, predicted=held_out)
+        self.round = trial.rounds.next(list(methods.items()), self.pool, found, self.candidates)
 
     @property
     def is_over(self) -> bool:
@@ -83,16 +94,22 @@ class Heat:
     def go_on(self) -> None:
         """Trains what remains up to the next stop, and measures it there."""
         self.stop += 1
-        self.pool.advance(int(self.trial.stops[self.stop]), self.show)
+        if self.round.tells(self.stop):
+            return  # an earlier life of the search has measured it
+        if self.round.put_back():
+            self.keep(self.remaining)
+        self.pool.advance(int(self.trial.stops[self.stop]), self.round.keeping(self.show))
         for candidate in self.remaining:
             members = self.pool.probabilities(self._lanes_of([candidate]))
             by_fold = members.reshape(len(self.trial.held_out.folds), self.trial.n_members, *members.shape[1:])
             self.found.add(candidate, self.stop, by_fold.mean(axis=1))
+        self.round.measured(self.stop)
 
     def keep(self, candidates: Sequence[int]) -> None:
         """Drops all but these."""
         self.remaining = list(candidates)
-        if self.remaining:
+        self.round.ends(self.is_over)
+        if self.remaining and not self.round.is_ahead:
             self.pool.keep(self._lanes_of(self.remaining))
 
     def _lanes_of(self, candidates: Sequence[int]) -> np.ndarray:

@@ -107,6 +107,7 @@ def _still_falling(result: SearchResult) -> bool:
 def as_table(result: SearchResult) -> dict[str, Any]:
     """One row per (beta, steps) as a dict of columns, ready for a data frame.
 
+    `n_steps` is of the final training; the networks of a fold, which has fewer rows, had as many passes over theirs.
     `difference` is the out-of-fold NLL above the best row, `standard_error` that of this paired difference; rows
     that were not measured, because the candidate had been dropped, hold nan.
     """

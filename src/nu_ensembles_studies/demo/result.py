@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nu_ensembles import storage
+from nu_ensembles.contents import array_of, parsed, unfit
 from nu_ensembles.errors import InputError
 from nu_ensembles_studies.demo.comparison import Comparison
 from nu_ensembles_studies.demo.deployment import DeploymentAct
+from nu_ensembles_studies.demo.forms import ActForm, DemoForm
 from nu_ensembles_studies.demo.verdict import verdict
 from nu_ensembles_studies.results.json_numbers import nan_for_none, none_for_nan
 
@@ -189,7 +191,7 @@ class DemoResult:
         """The result that `to_dict` was called on; the sentences are made anew.
 
         Args:
-          deployed: probabilities and labels of the second act.
+          deployed: probabilities and labels of the second act, where there was one.
         """
         act = entry.get("deployment")
         settings = {**entry["settings"], "hidden": tuple(entry["settings"]["hidden"])}
@@ -217,19 +219,37 @@ class DemoResult:
                 own = self.deployment.probabilities, self.deployment.labels
                 arrays |= dict(zip(DEPLOYED, own, strict=True))
             checksum = storage.save_arrays(inside / PREDICTIONS, arrays)
-            storage.write_json(inside / RESULTS, {**self.to_dict(), "predictions_sha256": checksum})
+            storage.write_stamped_json(inside / RESULTS, {**self.to_dict(), "predictions_sha256": checksum})
             write_page(inside / REPORT, demo_page(self))
 
     @classmethod
     def load(cls, folder: str | Path) -> DemoResult:
         """Reads what `save` wrote."""
         folder = Path(folder)
-        entry = storage.read_json(folder / RESULTS, "The results of a demo")
+        entry, _ = storage.read_stamped_json(folder / RESULTS, "The results of a demo")
         if not isinstance(entry, dict) or entry.get("study") != "demo":
             raise InputError(f"{folder} holds no results of a demo: give a folder that the demo wrote.")
-        arrays = storage.load_arrays(folder / PREDICTIONS, entry["predictions_sha256"])
-        deployed = (arrays[DEPLOYED[0]], arrays[DEPLOYED[1]]) if DEPLOYED[0] in arrays else (np.empty(0), np.empty(0))
-        return cls.from_dict(entry, arrays["probabilities"], arrays["labels"], deployed)
+        found = parsed(DemoForm, entry, f"The results of a demo {folder / RESULTS}")
+        arrays = storage.load_arrays(folder / PREDICTIONS, found.predictions_sha256)
+        where = f"The predictions {folder / PREDICTIONS}"
+        own = _predictions(arrays, ("probabilities", "labels"), found, where)
+        if found.deployment is None:
+            return cls.from_dict(dataclasses.asdict(found), *own)
+        deployed = _predictions(arrays, DEPLOYED, found.deployment, where)
+        return cls.from_dict(dataclasses.asdict(found), *own, deployed)
+
+
+def _predictions(
+    arrays: Mapping[str, np.ndarray], names: tuple[str, str], of: DemoForm | ActForm, where: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities `[S, R, N, C]` of all seeds and rows, and labels `[S, N]`."""
+    n_seeds, n_rows = len(of.comparison.seeds), len(of.comparison.rows)
+    n, n_classes = arrays.get(names[0], np.zeros((0, 0, 0, 0))).shape[-2:]
+    probabilities = array_of(arrays, names[0], (n_seeds, n_rows, n, n_classes), "f", where)
+    labels = array_of(arrays, names[1], (n_seeds, n), "i", where)
+    if labels.size and not 0 <= labels.min() <= labels.max() < n_classes:
+        raise unfit(f"{where}: {names[1]!r}", f"numbers of {n_classes} classes", None)
+    return probabilities, labels
 
 
 def _pair(values: Any) -> tuple[int, int]:

@@ -106,7 +106,7 @@ def auto_and_standard_scores(cell: StudyCell, parts: Parts) -> dict[str, Any]:
     }
     betas = {}
     for tolerance in OTHER_TOLERANCES:
-        choice = tuning.choose(compared.search.out_of_fold, tolerance)
+        choice = tuning.choose(compared.search.out_of_fold, tolerance, compared.search.more_rows)
         members[f"tolerance_{tolerance:g}"] = compared.trained(choice.beta, choice.n_steps)
         betas[f"beta_{tolerance:g}"] = choice.beta
     codes = np.searchsorted(auto.classes_, parts.y_test)

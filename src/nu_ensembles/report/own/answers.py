@@ -132,13 +132,13 @@ def reliability(answers: Answers) -> Section:
         before, name = (members.max(axis=2).astype(np.float64).ravel(), right.ravel()), "its members, one by one"
         told = (
             "Dashed: the members one by one, as any single one of these networks would answer. Solid: what the "
-            f"ensemble answers{_calibrated(given)}. What was gained over a standard ensemble is another question; the "
+            f"ensemble answers{_beside(given)}. What was gained over a standard ensemble is another question; the "
             "verdict of the training, below, says what is known of it. "
         )
-    elif given.calibrator:
+    elif given.beside:
         of_one = members[0].astype(np.float64)
         before = of_one.max(axis=1), (of_one.argmax(axis=1) == answers.labels).astype(np.float64)
-        name, told = "before calibration", f"Dashed: as the network answers. Solid:{_calibrated(given)[1:]}. "
+        name, told = "the network alone", f"Dashed: as the network answers. Solid: {given.beside}. "
     caption = "Band: 95 % bootstrap interval. Hollow points stand for fewer than 10 predictions."
     ece = answers.scores["ece"]
     alt = f"Reliability diagram on {counted(len(answers.labels), 'row')}: ECE {ece:.3f}."
@@ -150,5 +150,5 @@ def reliability(answers: Answers) -> Section:
     return Section("Are the probabilities right?", [Paragraph(text), Gallery([picture], wide=False)])
 
 
-def _calibrated(given: Given) -> str:
-    return f", calibrated by {given.calibrator.replace('_', ' ')}" if given.calibrator else ""
+def _beside(given: Given) -> str:
+    return f", {given.beside}" if given.beside else ""

@@ -57,7 +57,7 @@ class Given:
       strange: row number -> what is unlike the training rows in it, the strangest first; None where nobody looked.
       n_strange: how many rows are so.
       training: how the ensemble came about.
-      calibrator: the name of what calibrates the probabilities, empty for nothing.
+      beside: what becomes of the mean of the members, in words ("calibrated by temperature"); empty for nothing.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Given:
     strange: Mapping[int, str] | None = None
     n_strange: int = 0
     training: Training = dataclasses.field(default_factory=Training)
-    calibrator: str = ""
+    beside: str = ""
 
     def __post_init__(self) -> None:
         if not len(self.probabilities):
