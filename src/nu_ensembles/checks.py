@@ -11,14 +11,16 @@ from typing import Any
 from nu_ensembles.errors import InputError
 
 
-def check_whole(value: Any, name: str, least: int = 1) -> int:
-    """A whole number of at least `least`."""
+def check_whole(value: Any, name: str, least: int = 1, most: int | None = None) -> int:
+    """A whole number of at least `least`, and of at most `most`."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = None
     if number is None or number < least:
         raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+    if most is not None and number > most:
+        raise InputError(f"{name} must be at most {most}, not {value!r}.")
     return number
 
 
