@@ -197,6 +197,8 @@ def summary(runs: list[Run], rule: Rule) -> dict[str, Any]:
     test, source, change = (np.array([each[name] for each in scores]) for name in ("test", "source", "ece"))
     hurts = np.array([run.at("ece_test") > HURTS for run in runs])
 
+    too_sure = hurts & np.array([run.at("conf_test") > run.at("acc_test") for run in runs])
+
     def relative(logarithms: np.ndarray, of: Callable[..., Any]) -> float | None:
         return float(np.expm1(of(logarithms))) if len(logarithms) else None
 
@@ -205,6 +207,9 @@ def summary(runs: list[Run], rule: Rule) -> dict[str, Any]:
         "hurting": relative(test[hurts], np.mean),
         "hurting_worst": relative(test[hurts], np.max),
         "ece_lower": float((change[hurts] < 0).mean()),
+        "n_too_sure": int(too_sure.sum()),
+        "too_sure": relative(test[too_sure], np.mean),
+        "too_sure_ece_lower": float((change[too_sure] < 0).mean()),
         "n_harmless": int((~hurts).sum()),
         "harmless": relative(test[~hurts], np.mean),
         "harmless_worst": relative(test[~hurts], np.max),

@@ -12,6 +12,7 @@ from makers import (
     corruptions,
     deployment,
     metrics,
+    own_tables,
     performance,
     readme,
     rivals,
@@ -32,6 +33,7 @@ MAKERS: dict[str, Maker] = {
     "deployment": deployment.MAKER,
     "metrics": metrics.MAKER,
     "theory": theory.MAKER,
+    "tables": own_tables.MAKER,
     "walk": walk.MAKER,
     "commits": commits.MAKER,
 }

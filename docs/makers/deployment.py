@@ -29,11 +29,15 @@ def rules() -> str:
     """Every rule on every role: NLL where the shift hurts and where it does not, ECE, and the source."""
     found = stored("deployment-rules")
     parts = []
-    head = ["rule", "NLL where it hurts", "worst", "ECE lower", "NLL where harmless", "worst", "source NLL", "worst"]
+    head = ["rule", "NLL where it hurts", "worst", "ECE lower", "NLL where too sure", "ECE lower"]
+    head += ["NLL where harmless", "worst", "source NLL", "worst"]
     for role, of_role in found["roles"].items():
         first = next(iter(of_role["rules"].values()))
         seeds = ", ".join(map(str, of_role["seeds"]))
-        counts = f"{first['n_hurting']} runs on which the shift hurts, {first['n_harmless']} on which it does not"
+        counts = (
+            f"{first['n_hurting']} runs on which the shift hurts ({first['n_too_sure']} of them because the standard "
+            f"ensemble is too sure), {first['n_harmless']} on which it does not"
+        )
         title = f"**{TITLES[role]}**: {counts}, {len(of_role['shifts'])} shifts, seeds {seeds}."
         rows = [[name, *_cells(scores)] for name, scores in of_role["rules"].items() if _measured(scores)]
         parts += [title, "", *table(head, rows), ""]
@@ -50,6 +54,8 @@ def _cells(scores: dict[str, Any]) -> list[str]:
         _percent(scores["hurting"]),
         _percent(scores["hurting_worst"], 0),
         _share(scores["ece_lower"]),
+        _percent(scores["too_sure"]),
+        _share(scores["too_sure_ece_lower"]),
         _percent(scores["harmless"]),
         _percent(scores["harmless_worst"], 0),
         _percent(scores["source"]),

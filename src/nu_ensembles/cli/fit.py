@@ -148,8 +148,8 @@ def build_classifier(
     if method.method == "nu":
         if method.method_options:
             raise InputError("The method 'nu' has options of its own (--beta, --labels); leave --method-options out.")
-        own = {name: getattr(method, name) for name in ("beta", "betas", "labels", "tolerance", "deployment")}
-        return NuEnsembleClassifier(**own, **options)
+        own = {name: getattr(method, name) for name in ("beta", "betas", "labels", "tolerance")}
+        return NuEnsembleClassifier(**own, deployment=not method.ignore_shift, **options)
     if method.beta != "auto":
         raise InputError(
             f"--beta belongs to --method nu; leave it out for {method.method!r} (a beta of its own goes by "

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from nu_ensembles.report.page import SortableTable
+from nu_ensembles_studies.demo.comparison import Comparison
 from nu_ensembles_studies.demo.deployment import N_LABELS, DeploymentAct
 from nu_ensembles_studies.demo.page import differences_table, scores_table
 from nu_ensembles_studies.demo.result import DemoResult
@@ -61,9 +62,9 @@ def _print_deployment(act: DeploymentAct, console: Console, wide: bool) -> None:
     console.print(f"\nThe classifier said (split {act.comparison.seeds[0]}): {act.verdicts[0]}\n")
 
 
-def markdown_table(result: DemoResult) -> str:
+def markdown_table(comparison: Comparison) -> str:
     """The scores as a Markdown table, for documents that quote them."""
-    table = scores_table(result.comparison)
+    table = scores_table(comparison)
     titles = [column.title for column in table.columns[1:]]
     lines = [["", *titles], ["---", *("---:" for _ in titles)], *([cell.text for cell in row] for row in table.rows)]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)

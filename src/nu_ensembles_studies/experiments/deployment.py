@@ -99,7 +99,7 @@ def methods_section(results: Results) -> Section | None:
         )
         cells = [_relative(found[hurts, 0], np.mean), _relative(found[hurts, 0], np.max)]
         lower = float((found[hurts, 1] < 0).mean()) if hurts.any() else math.nan
-        cells.append(Cell("–" if math.isnan(lower) else f"{100 * lower:.0f} %", lower))
+        cells.append(Cell("–", "–") if math.isnan(lower) else Cell(f"{100 * lower:.0f} %", lower))
         cells += [_relative(found[~hurts, 0], np.mean), _relative(found[~hurts, 0], np.max)]
         lines.append([Cell(title), *cells, _relative(source[~np.isnan(source)], np.mean)])
     n = sum(len(changes(results, row, "nu_auto")) for row in results.rows)
@@ -143,13 +143,13 @@ def shifts_section(results: Results) -> Section | None:
 
 def _relative(logarithms: np.ndarray, of: object) -> Cell:
     if not len(logarithms):
-        return Cell("–", math.nan)
+        return Cell("–", "–")
     value = float(np.expm1(np.mean(logarithms) if of is np.mean else np.max(logarithms)))
     return Cell(f"{100 * value:+.1f} %".replace("-", "−"), value)
 
 
 def _mean(value: Interval, scale: float, digits: int) -> Cell:
-    return Cell("–" if math.isnan(value.mean) else f"{scale * value.mean:.{digits}f}", value.mean)
+    return Cell("–", "–") if math.isnan(value.mean) else Cell(f"{scale * value.mean:.{digits}f}", value.mean)
 
 
 def claims(results: Results) -> list[Claim]:
