@@ -5,19 +5,40 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from makers import benchmarks, commits, corruptions, metrics, performance, readme, rivals, studies, theory, walk
+from makers import (
+    benchmarks,
+    choices,
+    commits,
+    corruptions,
+    deployment,
+    metrics,
+    own_tables,
+    performance,
+    readme,
+    rivals,
+    speed,
+    studies,
+    taken_elsewhere,
+    theory,
+    walk,
+)
 from makers.files import ROOT, Maker
 
 MAKERS: dict[str, Maker] = {
     "readme": readme.MAKER,
     "benchmarks": benchmarks.MAKER,
+    "choices": choices.MAKER,
     "studies": studies.MAKER,
     "rivals": rivals.MAKER,
     "performance": performance.MAKER,
     "corruptions": corruptions.MAKER,
+    "deployment": deployment.MAKER,
     "metrics": metrics.MAKER,
+    "taken-elsewhere": taken_elsewhere.MAKER,
     "theory": theory.MAKER,
+    "tables": own_tables.MAKER,
     "walk": walk.MAKER,
+    "speed": speed.MAKER,
     "commits": commits.MAKER,
 }
 

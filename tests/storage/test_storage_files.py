@@ -20,10 +20,12 @@ from nu_ensembles.storage import (
     new_folder,
     read_json,
     read_sealed_json,
+    read_stamped_json,
     refuse_existing,
     write_bytes,
     write_json,
     write_sealed_json,
+    write_stamped_json,
     write_yaml,
 )
 
@@ -155,7 +157,7 @@ def test_a_sealed_file_cut_off_or_extended_anywhere_is_found(tmp_path):
     whole = path.read_bytes()
     for damaged in [*(whole[:end] for end in range(len(whole))), whole + b"\n"]:
         path.write_bytes(damaged)
-        with pytest.raises(DamagedFileError, match="altered or cut off; save the model again or restore it"):
+        with pytest.raises(DamagedFileError, match="altered or cut off; restore it from a copy or make it again"):
             read_sealed_json(path, "The manifest")
 
 
@@ -206,6 +208,29 @@ def test_a_folder_that_appears_in_the_meantime_is_not_replaced(tmp_path):
         fill()
     assert os.listdir(tmp_path) == ["model"]
     assert os.listdir(tmp_path / "model") == []
+
+
+def test_a_stamped_file_is_plain_json_and_no_byte_of_it_changes_unseen(tmp_path):
+    path = tmp_path / "results.json"
+    write_stamped_json(path, {"accuracy": 0.9, "runs": [1, 2]})
+    assert json.loads(path.read_text()).keys() == {"accuracy", "runs", "sha256"}
+    content, stamped = read_stamped_json(path, "The results")
+    assert (content["accuracy"], content["runs"], stamped) == (0.9, [1, 2], True)
+    raw = path.read_bytes()
+    for at in range(len(raw)):
+        path.write_bytes(raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :])
+        try:
+            changed, stamped = read_stamped_json(path, "The results")
+        except DamagedFileError:
+            continue
+        # The stamp is spoilt, and what it stamped is not.
+        assert not stamped
+        assert (changed["accuracy"], changed["runs"]) == (0.9, [1, 2])
+
+
+def test_a_file_without_a_stamp_says_so(tmp_path):
+    (tmp_path / "results.json").write_text('{"accuracy": 0.9}')
+    assert read_stamped_json(tmp_path / "results.json", "The results") == ({"accuracy": 0.9}, False)
 
 
 def test_a_new_folder_inside_a_file_is_refused(tmp_path):

@@ -75,8 +75,8 @@ def study(
     ```
 
     Args:
-      name: table1, training-size, corruptions, ensemble-size, cost, auto-safety, beta-sensitivity, label-ablation,
-        unlabelled-size, when, methods or rivals.
+      name: table1, training-size, corruptions, ensemble-size, cost, auto-safety, deployment, beta-sensitivity,
+        label-ablation, unlabelled-size, when, methods or rivals.
       datasets: Data sets: digits, cifar10, cifar100; wine, breast_cancer, embeddings, mnist and fashion_mnist have no
         published settings and serve auto-safety; rivals has its own tables.
       models: Networks: mlp, lenet, wrn-22-4.

@@ -19,7 +19,7 @@ import numpy as np
 from nu_ensembles import storage
 from nu_ensembles.contents import flag, stored, unfit, whole
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData
-from nu_ensembles.lifecycle.state import KeptState, StateIndex
+from nu_ensembles.lifecycle.state import KeptState, Pace, StateIndex
 
 _EVALUATION = re.compile(r"(\d{1,15})/(\d{1,6})")
 
@@ -43,7 +43,7 @@ class CheckpointFolder(KeptState):
     """
 
     def __init__(self, folder: str | Path, every_seconds: float = 30.0, resume: bool = False) -> None:
-        super().__init__(folder, every_seconds=every_seconds, resume=resume)
+        super().__init__(folder, pace=Pace(every_seconds), resume=resume)
 
     def save(
         self,

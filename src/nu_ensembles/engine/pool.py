@@ -7,7 +7,7 @@ compiled one, which makes dropping a set free.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -17,7 +17,16 @@ from nu_ensembles.engine.assembly import Assembly
 from nu_ensembles.engine.batches import padded_size
 from nu_ensembles.engine.plans import choose_plan
 from nu_ensembles.engine.predict import fold_probabilities
+from nu_ensembles.engine.program import LaneState
 from nu_ensembles.engine.run import Failures, Run
+
+
+class GroupState(NamedTuple):
+    """Where a group of lanes is: which lanes of the pool, int `[R]`, after how many steps, in which state."""
+
+    lanes: np.ndarray
+    step: int
+    state: LaneState
 
 
 class LanePool:
@@ -40,6 +49,7 @@ class LanePool:
         predicted: Sequence[np.ndarray] = (),
     ) -> None:
         self.program, self.all_lanes, self.data = assembly
+        self.lanes_a_set = lanes_a_set
         n_lanes = self.all_lanes.n_lanes
         named = "vectorised" if plan == "sharded" else plan
         decision = choose_plan(named, self.all_lanes.method, self.program, self.data, n_lanes)
@@ -57,6 +67,10 @@ class LanePool:
     def _run(self, indices: np.ndarray) -> Run:
         lanes = self.all_lanes.select(indices)
         return Run(self.program, lanes, self.data, on_host=self.on_host, failures=self.failures)
+
+    def lanes_of(self, sets: Sequence[int]) -> np.ndarray:
+        """The lanes of these sets, by their numbers."""
+        return np.concatenate([number * self.lanes_a_set + np.arange(self.lanes_a_set) for number in sets])
 
     def advance(self, to_step: int, on_chunk: Callable[[int, float], None]) -> None:
         """Trains all remaining lanes up to a step; `on_chunk(lane steps done, loss)` reports."""
@@ -98,6 +112,22 @@ class LanePool:
             if np.isin(indices, lanes).any():
                 found |= dict(zip(indices.tolist(), of_group(indices, run), strict=True))
         return [found[int(lane)] for lane in lanes]
+
+    def state(self) -> list[GroupState]:
+        """A copy of where all groups are, in host memory; asked for between two compiled calls."""
+        return [GroupState(indices, run.step, run.host_state()) for indices, run in self.groups]
+
+    def restore(self, groups: Sequence[GroupState]) -> None:
+        """Goes on from groups whose state `state` gave, to the same bits."""
+        self.groups = []
+        for group in groups:
+            run = self._run(group.lanes)
+            run.restore(group.state, group.step)
+            self.groups.append((group.lanes, run))
+
+    def shapes_of(self, lanes: np.ndarray) -> LaneState:
+        """The shapes of the state of a group of these lanes, without computing anything."""
+        return self._run(lanes).state_shapes()
 
     def keep(self, lanes: np.ndarray) -> None:
         """Drops all lanes but these.

@@ -15,9 +15,12 @@ from nu_ensembles.checks import check_whole, refuse_forks
 from nu_ensembles.companion import Companion
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.ensemble.files import read_fields, write_ensemble
+from nu_ensembles.ensemble.state import fields_of, state_of
+from nu_ensembles.ensemble.taken_elsewhere import TakenElsewhere
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.temperature import scale_temperature
 from nu_ensembles.models import Model
+from nu_ensembles.models.wrapped import unwrapped
 from nu_ensembles.problem import Standardisation, as_table, check_kind, check_rows, network_rows
 from nu_ensembles.tables import Expected, RawTable, TableEncoding, rows_of
 
@@ -26,7 +29,7 @@ ROWS_PER_PASS = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Ensemble:
+class Ensemble(TakenElsewhere):
     """K trained members.
 
     Attributes:
@@ -78,13 +81,21 @@ class Ensemble:
 
     def __repr__(self) -> str:
         """One line: the fields hold millions of numbers."""
-        network = self.model.spec.name if self.model.spec else "a network of your own"
+        inside, _ = unwrapped(self.model)
+        network = inside.spec.name if inside.spec else "a network of your own"
         method = f", method {self.training['method']}" if "method" in self.training else ""
         beside = "" if self.companion is None else f", pooled with a forest (weight {self.companion.weight:.2f})"
         return (
             f"<Ensemble: {self.n_members} members of {network}, {len(self.classes)} classes, rows of shape "
             f"{self.row_shape}{method}, temperature {self.temperature:.4g}{beside}>"
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in fields_of(state).items():
+            object.__setattr__(self, name, value)
 
     @property
     def n_members(self) -> int:
@@ -166,31 +177,29 @@ class Ensemble:
         refuse_forks()
         params, model_state = jax.device_put((self.params, self.model_state))
         for start in range(0, len(x), ROWS_PER_PASS):
-            part = x[start : start + ROWS_PER_PASS]
-            if self.encoding is not None:
-                part = self.encoding.numbers(part, "X", first_row=start)
-            part = check_rows(part, "X", self.row_shape, first_row=start)
-            if self.standardisation is None:
-                check_kind(part, self.pixels, "X")
-            inputs = network_rows(part, self.standardisation)
+            inputs = self._network_rows(x[start : start + ROWS_PER_PASS], first_row=start)
             for rows, members in predict_lanes(
-                self.model,
-                "float32",
-                params,
-                model_state,
-                inputs,
-                rows_at_once=batch_size,
-                mask_keys=self.mask_keys,
+                self.model, "float32", params, model_state, inputs, rows_at_once=batch_size, mask_keys=self.mask_keys
             ):
                 yield slice(start + rows.start, start + rows.stop), inputs[rows], members
 
-    def save(self, folder: str | Path) -> None:
+    def _network_rows(self, part: Any, first_row: int = 0) -> np.ndarray:
+        """Rows of `_rows` as the networks take them, checked: float32 or pixels."""
+        if self.encoding is not None:
+            part = self.encoding.numbers(part, "X", first_row=first_row)
+        part = check_rows(part, "X", self.row_shape, first_row=first_row)
+        if self.standardisation is None:
+            check_kind(part, self.pixels, "X")
+        return network_rows(part, self.standardisation)
+
+    def save(self, folder: str | Path, model_card: bool = False) -> None:
         """Writes the ensemble into a new folder, which appears whole or not at all.
 
         Args:
           folder: its path; refused if it exists.
+          model_card: put a README.md beside, as model hubs show it.
         """
-        write_ensemble(self, folder)
+        write_ensemble(self, folder, model_card)
 
     @classmethod
     def load(cls, folder: str | Path, model: Model | None = None) -> Ensemble:

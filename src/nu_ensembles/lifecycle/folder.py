@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import Self
 
 from nu_ensembles import storage
 from nu_ensembles.errors import InputError
@@ -18,7 +19,7 @@ _NOTE = b"The work in this folder has not ended. Resume it, or remove the folder
 
 
 class LifeFolder:
-    """A folder in which something is done once.
+    """A folder in which something is done; within `with` by nobody else.
 
     Args:
       folder: new, empty, or that of work which was killed.
@@ -53,6 +54,13 @@ class LifeFolder:
             ) from error
         storage.sweep(self.folder)
         self.started = any(self.folder.iterdir())
+
+    def __enter__(self) -> Self:
+        self.enter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
 
     def begin(self) -> None:
         """Notes that there is work to finish."""

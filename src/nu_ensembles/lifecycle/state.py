@@ -34,23 +34,44 @@ class StateIndex:
 Index = TypeVar("Index", bound=StateIndex)
 
 
+class Pace:
+    """How often a state is due; several states of one work may share it.
+
+    Args:
+      every_seconds: 0 means at every opportunity.
+    """
+
+    def __init__(self, every_seconds: float = 30.0) -> None:
+        self.every_seconds = every_seconds
+        self._last = time.monotonic()
+        self._taken = 0.0  # seconds, by writing the last one
+
+    def due(self) -> bool:
+        """Whether the next state is to be written."""
+        wait = max(self.every_seconds, self._taken / MOST_OF_THE_TIME) if self.every_seconds else 0.0
+        return time.monotonic() - self._last >= wait
+
+    def written(self, started: float) -> None:
+        """Notes that a state is on disk that began to be written at a time."""
+        self._last = time.monotonic()
+        self._taken = self._last - started
+
+
 class KeptState:
     """Where work keeps its latest state.
 
     Args:
       folder: made if it does not exist.
       name: of the state's files.
-      every_seconds: how often a state is due; 0 means at every opportunity.
+      pace: how often a state is due.
       resume: go on from the state in the folder, if there is one; otherwise one that is there is an error.
     """
 
     def __init__(
-        self, folder: str | Path, name: str = "checkpoint", *, every_seconds: float = 30.0, resume: bool = False
+        self, folder: str | Path, name: str = "checkpoint", *, pace: Pace | None = None, resume: bool = False
     ) -> None:
         self.folder, self.name = Path(folder), name
-        self.every_seconds, self.resume = every_seconds, resume
-        self._last = time.monotonic()
-        self._taken = 0.0  # seconds, by writing the last one
+        self.pace, self.resume = pace or Pace(), resume
         self._number = 0
 
     @property
@@ -59,8 +80,7 @@ class KeptState:
 
     def due(self) -> bool:
         """Whether the next state is to be written."""
-        wait = max(self.every_seconds, self._taken / MOST_OF_THE_TIME) if self.every_seconds else 0.0
-        return time.monotonic() - self._last >= wait
+        return self.pace.due()
 
     def write(self, fingerprint: str, arrays: dict[str, np.ndarray], **about: Any) -> None:
         """Replaces the state.
@@ -79,8 +99,7 @@ class KeptState:
         for old in self._files():
             if old.name != file:
                 old.unlink(missing_ok=True)
-        self._last = time.monotonic()
-        self._taken = self._last - started
+        self.pace.written(started)
 
     def read(
         self, fingerprint: str, form: type[Index], what: str = "checkpoint"

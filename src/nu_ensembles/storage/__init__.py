@@ -7,14 +7,18 @@ checksums; nothing is a pickle.
 
 from nu_ensembles.storage.arrays import load_arrays, save_arrays
 from nu_ensembles.storage.files import (
+    altered,
     new_folder,
     read_json,
     read_sealed_json,
+    read_stamped_json,
     read_yaml,
     refuse_existing,
     write_bytes,
     write_json,
     write_sealed_json,
+    write_stamped,
+    write_stamped_json,
     write_yaml,
 )
 from nu_ensembles.storage.locks import PathLike, alone_in, claimed
@@ -24,6 +28,7 @@ from nu_ensembles.storage.trees import flatten, flatten_like, unflatten, unflatt
 __all__ = [
     "PathLike",
     "alone_in",
+    "altered",
     "claimed",
     "flatten",
     "flatten_like",
@@ -31,6 +36,7 @@ __all__ = [
     "new_folder",
     "read_json",
     "read_sealed_json",
+    "read_stamped_json",
     "read_yaml",
     "refuse_existing",
     "save_arrays",
@@ -40,5 +46,7 @@ __all__ = [
     "write_bytes",
     "write_json",
     "write_sealed_json",
+    "write_stamped",
+    "write_stamped_json",
     "write_yaml",
 ]

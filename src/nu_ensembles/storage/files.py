@@ -10,14 +10,17 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.storage.locks import PathLike
 from nu_ensembles.storage.partials import partial_file, partial_folder, sweep
+
+_STAMP = re.compile(rb',\n"sha256": "[0-9a-f]{64}"\n}\n')
 
 
 def refuse_existing(path: PathLike) -> None:
@@ -126,6 +129,27 @@ def read_sealed_json(path: PathLike, what: str) -> Any:
     return found["content"]
 
 
+def write_stamped_json(path: PathLike, obj: Mapping[str, Any]) -> None:
+    """Writes an object whose last field, `sha256`, covers all that stands before it; others read it like any JSON."""
+    write_stamped(path, _json_bytes(obj))
+
+
+def write_stamped(path: PathLike, raw: bytes) -> None:
+    """Writes the JSON text of an object with such a last field added."""
+    head = raw.rstrip().removesuffix(b"}").rstrip()
+    write_bytes(path, head + _seal(head))
+
+
+def read_stamped_json(path: PathLike, what: str) -> tuple[Any, bool]:
+    """Reads a JSON file, and whether it proves its integrity; one that claims to and does not is an error."""
+    raw = read_bytes(path, what)
+    head = raw[: -len(_seal(b""))]
+    stamped = _STAMP.fullmatch(raw[len(head) :]) is not None
+    if stamped and raw != head + _seal(head):
+        raise altered(f"{what} {os.fspath(path)}")
+    return _json_of(raw, f"{what} {os.fspath(path)}"), stamped
+
+
 @contextlib.contextmanager
 def new_folder(path: PathLike) -> Iterator[Path]:
     """Fills a folder aside and gives it its name only when all went well.
@@ -155,8 +179,7 @@ def new_folder(path: PathLike) -> Iterator[Path]:
 def altered(what: str) -> DamagedFileError:
     """The error for a file whose bytes are not those that were written."""
     return DamagedFileError(
-        f"{what} does not match its checksum: it was altered or cut off; "
-        "save the model again or restore it from a copy."
+        f"{what} does not match its checksum: it was altered or cut off; restore it from a copy or make it again."
     )
 
 

@@ -116,9 +116,6 @@ class RunFolder(LifeFolder):
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.leave()
-
     @property
     def model(self) -> Path:
         """Where the trained ensemble goes."""

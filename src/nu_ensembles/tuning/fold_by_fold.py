@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nu_ensembles.contents import unfit
 from nu_ensembles.engine.train import Evaluate
+from nu_ensembles.errors import InputError
 from nu_ensembles.training import RunFolder, TrainingJob, predict_members, run_job
 from nu_ensembles.tuning.folds import Fold, first_deal, held_out_of
 from nu_ensembles.tuning.record import search_fingerprint
@@ -44,17 +46,31 @@ def fold_by_fold(job: TrainingJob, folds: Sequence[Fold], stops: np.ndarray, pre
     return found
 
 
-def along_a_training(job: TrainingJob, folds: Sequence[Fold], stops: np.ndarray, verbose: int) -> OutOfFold:
+def along_a_training(
+    job: TrainingJob,
+    folds: Sequence[Fold],
+    how: SearchSettings,
+    stops: np.ndarray,
+    run: RunFolder | None,
+    verbose: int,
+) -> OutOfFold:
     """Predictions of a method at every stop of one training a fold.
 
     The earlier members of a sequential method have done all steps when a later one starts, whatever the stop.
+
+    Args:
+      run: keeps what was predicted in every fold, and checkpoints of the one under way.
     """
+    keep = _keeping(job, folds, how, run, shape=(len(stops),))
 
     def predict(of_fold: TrainingJob, x: np.ndarray, fold: int) -> np.ndarray:
-        seen: dict[int, np.ndarray] = {}
-        evaluate = Evaluate(x, stops.tolist(), then=seen.__setitem__)
-        run_job(of_fold, evaluate=evaluate, verbose=verbose, for_good=False)
-        return np.stack([seen[int(stop)].mean(axis=0, dtype=np.float64) for stop in stops])
+        def at_every_stop(name: str) -> np.ndarray:
+            seen: dict[int, np.ndarray] = {}
+            evaluate = Evaluate(x, stops.tolist(), then=seen.__setitem__)
+            run_job(of_fold, evaluate=evaluate, run=run, verbose=verbose, name=f"{name}-", for_good=False)
+            return np.stack([seen[int(stop)].mean(axis=0, dtype=np.float64) for stop in stops])
+
+        return keep(f"without-fold-{fold}", len(x), at_every_stop)
 
     return fold_by_fold(job.replace(n_steps=int(stops[-1])), folds, stops, predict)
 
@@ -76,20 +92,37 @@ def at_every_length(
     Args:
       run: keeps what was predicted in every fold, so that a killed search goes on from there.
     """
-    fingerprint = "" if run is None else search_fingerprint(job, folds, how)
+    if len(stops) > 1 and not getattr(job.method, "has_length", True):
+        raise InputError(f"{job.method.name!r} has no number of steps that could be chosen; leave early_stopping out.")
+    keep = _keeping(job, folds, how, run)
 
     def predict(of_fold: TrainingJob, x: np.ndarray, fold: int) -> np.ndarray:
-        def mean_probability(steps: int, name: str) -> np.ndarray:
-            members = run_job(of_fold.replace(n_steps=steps), run=run, verbose=verbose, name=f"{name}-")
-            return predict_members(members, job.settings.dtype, x).mean(axis=0, dtype=np.float64)
+        def at_length(steps: int) -> Callable[[str], np.ndarray]:
+            def mean_probability(name: str) -> np.ndarray:
+                members = run_job(of_fold.replace(n_steps=steps), run=run, verbose=verbose, name=f"{name}-")
+                return predict_members(members, job.settings.dtype, x).mean(axis=0, dtype=np.float64)
 
-        found = []
-        for steps in stops.tolist():
-            name = f"{steps}-steps-without-fold-{fold}"
-            if run is None:
-                found.append(mean_probability(steps, name))
-            else:
-                found.append(run.remembered(name, fingerprint, lambda s=steps, n=name: mean_probability(s, n)))
-        return np.stack(found)
+            return mean_probability
+
+        lengths = stops.tolist()
+        return np.stack([keep(f"{n}-steps-without-fold-{fold}", len(x), at_length(n)) for n in lengths])
 
     return fold_by_fold(job, first_deal(folds), stops, predict)
+
+
+def _keeping(
+    job: TrainingJob, folds: Sequence[Fold], how: SearchSettings, run: RunFolder | None, shape: tuple[int, ...] = ()
+) -> Callable[[str, int, Callable[[str], np.ndarray]], np.ndarray]:
+    """A function that gives probabilities `[*shape, V, C]` of a name: computed, or from an earlier life of the run."""
+    if run is None:
+        return lambda name, _, compute: compute(name)
+    fingerprint = search_fingerprint(job, folds, how)
+
+    def keep(name: str, n_rows: int, compute: Callable[[str], np.ndarray]) -> np.ndarray:
+        found = run.remembered(name, fingerprint, lambda: compute(name))
+        wanted = (*shape, n_rows, len(job.problem.classes))
+        if found.shape != wanted or found.dtype.kind != "f" or not np.isfinite(found).all():
+            raise unfit(f"The result {name} in {run.folder}", f"finite numbers {list(wanted)}", f"{list(found.shape)}")
+        return found
+
+    return keep

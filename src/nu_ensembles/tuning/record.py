@@ -6,6 +6,7 @@ probabilities to the last bit, so everything derived from them (verdict, tempera
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,19 +15,32 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nu_ensembles import storage
+from nu_ensembles.contents import array_of, checksum, listing, number, parsed, stored, unfit, whole
 from nu_ensembles.engine.checkpoints import lasting_repr
-from nu_ensembles.errors import InputError
+from nu_ensembles.lifecycle.state import other_work
 from nu_ensembles.problem import plain_seed
 from nu_ensembles.training import RunFolder, TrainingJob
 from nu_ensembles.tuning.choice import SearchResult
-from nu_ensembles.tuning.folds import Fold
+from nu_ensembles.tuning.folds import Fold, HeldOut, held_out_of
 from nu_ensembles.tuning.scores import OutOfFold
 
 if TYPE_CHECKING:
     from nu_ensembles.tuning.search import SearchSettings
 
 INDEX, ARRAYS = "search.json", "search.safetensors"
-_OUT_OF_FOLD = ("betas", "steps", "losses", "probabilities", "rows", "y", "weight", "fold_of")
+_FOUND = ("betas", "steps", "losses", "probabilities")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SearchIndex:
+    """What `search.json` holds, as far as it is read."""
+
+    fingerprint: str = stored(checksum)
+    chosen: tuple[int, ...] = stored(listing(whole(), 2, 2))
+    best: tuple[int, ...] = stored(listing(whole(), 2, 2))
+    tolerance: float = stored(number(above=-1))
+    more_rows: float = stored(number(above=0))
+    sha256: str = stored(checksum)
 
 
 def kept_search(
@@ -45,14 +59,14 @@ def kept_search(
         return search()
     fingerprint = search_fingerprint(job, folds, how)
     if (run.folder / INDEX).exists():
-        return _read(run.folder, fingerprint, folds)
+        return _read(run.folder, fingerprint, held_out_of(job, folds), len(job.problem.classes))
     result = search()
     _write(run.folder, fingerprint, result)
     return result
 
 
 def _write(folder: Path, fingerprint: str, result: SearchResult) -> None:
-    arrays = {name: getattr(result.out_of_fold, name) for name in _OUT_OF_FOLD}
+    arrays = {name: getattr(result.out_of_fold, name) for name in _FOUND}
     checksum = storage.save_arrays(folder / ARRAYS, arrays)
     # The index comes last: a kill before it leaves no search, a kill after it a whole one.
     storage.write_sealed_json(
@@ -70,16 +84,26 @@ def _write(folder: Path, fingerprint: str, result: SearchResult) -> None:
     )
 
 
-def _read(folder: Path, fingerprint: str, folds: Sequence[Fold]) -> SearchResult:
-    entry = storage.read_sealed_json(folder / INDEX, "The record of a search")
-    if entry["fingerprint"] != fingerprint:
-        raise InputError(
-            f"The search in {folder} belongs to other data or settings; use the same ones to resume it, or start again "
-            "in another folder."
-        )
-    arrays = storage.load_arrays(folder / ARRAYS, entry["sha256"])
-    chosen, best = tuple(entry["chosen"]), tuple(entry["best"])
-    return SearchResult(OutOfFold(**arrays, folds=folds), chosen, best, entry["tolerance"], entry["more_rows"])
+def _read(folder: Path, fingerprint: str, held_out: HeldOut, n_classes: int) -> SearchResult:
+    where = f"The record of a search {folder / INDEX}"
+    entry = parsed(SearchIndex, storage.read_sealed_json(folder / INDEX, "The record of a search"), where)
+    if entry.fingerprint != fingerprint:
+        raise other_work(f"The search in {folder}")
+    arrays, file = storage.load_arrays(folder / ARRAYS, entry.sha256), f"The file {folder / ARRAYS}"
+    n_betas, n_stops = (arrays.get(name, np.zeros(0)).size for name in ("betas", "steps"))
+    betas = array_of(arrays, "betas", (n_betas,), "f", file, above=-1)
+    steps = array_of(arrays, "steps", (n_stops,), "i", file)
+    found = OutOfFold.empty(betas, steps, held_out, n_classes)
+    for name in ("losses", "probabilities"):
+        array = arrays.get(name)
+        if array is None or array.shape != getattr(found, name).shape or array.dtype != np.float64:
+            raise unfit(file, f"{name} of {n_betas} candidates at {n_stops} stops", None)
+        getattr(found, name)[...] = array
+    (chosen, stop), (best, best_stop) = entry.chosen, entry.best
+    for candidate, at in (entry.chosen, entry.best):
+        if candidate >= n_betas or at >= n_stops or not np.isfinite(found.losses[candidate, at]).all():
+            raise unfit(where, "one that chose what was measured", candidate)
+    return SearchResult(found, (chosen, stop), (best, best_stop), entry.tolerance, entry.more_rows)
 
 
 def search_fingerprint(job: TrainingJob, folds: Sequence[Fold], how: SearchSettings) -> str:

@@ -23,7 +23,8 @@ from nu_ensembles.training import RunFolder, TrainingJob
 from nu_ensembles.tuning.choice import SearchResult, choose
 from nu_ensembles.tuning.fold_by_fold import along_a_training, at_every_length
 from nu_ensembles.tuning.folds import Fold, held_out_of, more_rows
-from nu_ensembles.tuning.record import kept_search
+from nu_ensembles.tuning.record import kept_search, search_fingerprint
+from nu_ensembles.tuning.rounds import SearchRounds
 from nu_ensembles.tuning.stages import staged
 from nu_ensembles.tuning.trial import Trial
 
@@ -104,13 +105,16 @@ def search(
     how = (how or SearchSettings()).for_job(job)
     stops = how.stops(job.n_steps)
     if job.method.is_independent:
-        return kept_search(run, job, folds, how, lambda: _side_by_side(job, folds, how, stops, verbose))
+        rounds = SearchRounds(run, lambda: search_fingerprint(job, folds, how))
+        result = kept_search(run, job, folds, how, lambda: _side_by_side(job, folds, how, stops, verbose, rounds))
+        rounds.clear()
+        return result
     job = job.replace(members=tuple(range(how.n_members or len(job.members))))
     if not job.method.is_one_training:
         return choose(at_every_length(job, folds, how, stops, run, verbose), how.tolerance)
 
     def one_after_another() -> SearchResult:
-        return choose(along_a_training(job, folds, stops, verbose), how.tolerance)
+        return choose(along_a_training(job, folds, how, stops, run, verbose), how.tolerance)
 
     return kept_search(run, job, folds, how, one_after_another)
 
@@ -122,12 +126,18 @@ def with_beta(method: AnyMethod, beta: float) -> Method:
 
 
 def _side_by_side(
-    job: TrainingJob, folds: Sequence[Fold], how: SearchSettings, stops: np.ndarray, verbose: int
+    job: TrainingJob,
+    folds: Sequence[Fold],
+    how: SearchSettings,
+    stops: np.ndarray,
+    verbose: int,
+    rounds: SearchRounds,
 ) -> SearchResult:
     assert how.n_members is not None
-    trial = Trial(job, held_out_of(job, folds), stops, how.n_members)
+    trial = Trial(job, held_out_of(job, folds), stops, how.n_members, rounds)
     total = int(stops[-1]) * trial.lanes_a_set * len(how.betas or (0.0,))
-    with step_bar("choosing beta and steps" if how.betas else "early stopping", total, 0, verbose) as show:
+    bar = step_bar("choosing beta and steps" if how.betas else "early stopping", total, 0, verbose)
+    with rounds.watched(), bar as show:
         if how.betas is None:
             as_it_is = float(getattr(job.method, "beta", 0.0))
             found = staged(trial, [as_it_is], (), False, lambda _: job.method.base, show)

@@ -6,6 +6,7 @@ A fold's member k is the same network whatever the candidate (common random numb
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 import jax
 import numpy as np
@@ -15,6 +16,7 @@ from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.methods import Method
 from nu_ensembles.training import TrainingJob
 from nu_ensembles.tuning.folds import HeldOut
+from nu_ensembles.tuning.rounds import SearchRound, SearchRounds
 from nu_ensembles.tuning.scores import OutOfFold
 
 # (lane steps that were done, loss) -> None
@@ -27,10 +29,19 @@ class Trial:
     Args:
       stops: int `[S]`, the steps at which they are scored.
       n_members: of each fold.
+      rounds: keep what is done in a run folder; None where there is none.
     """
 
-    def __init__(self, job: TrainingJob, held_out: HeldOut, stops: np.ndarray, n_members: int) -> None:
+    def __init__(
+        self,
+        job: TrainingJob,
+        held_out: HeldOut,
+        stops: np.ndarray,
+        n_members: int,
+        rounds: SearchRounds | None = None,
+    ) -> None:
         self.job, self.held_out, self.stops, self.n_members = job, held_out, stops, n_members
+        self.rounds = rounds or SearchRounds()
         self.lanes_a_set = len(held_out.folds) * n_members
         self.n_classes = len(job.problem.classes)
 
@@ -68,12 +79,22 @@ class Heat:
 
     def __init__(self, trial: Trial, methods: Mapping[int, Method], found: OutOfFold, show: Show) -> None:
         self.trial, self.found, self.show = trial, found, show
-        self.candidates = list(methods)
+        self.methods, self.candidates = methods, list(methods)
         self.remaining = list(methods)
         self.stop = -1
-        assembly = trial.assembled(list(methods.values()))
+
+    @cached_property
+    def pool(self) -> LanePool:
+        """Their lanes, on the device from the first step on: whoever waits for others takes no memory."""
+        trial = self.trial
+        assembly = trial.assembled(list(self.methods.values()))
         held_out = [fold.held_out for fold in trial.held_out.folds for _ in range(trial.n_members)]
-        self.pool = LanePool(assembly, trial.lanes_a_set, trial.job.settings.plan, predicted=held_out)
+        return LanePool(assembly, trial.lanes_a_set, trial.job.settings.plan, predicted=held_out)
+
+    @cached_property
+    def round(self) -> SearchRound:
+        """What is kept of them in a run folder."""
+        return self.trial.rounds.next(list(self.methods.items()), self.pool, self.found, self.candidates)
 
     @property
     def is_over(self) -> bool:
@@ -83,19 +104,19 @@ class Heat:
     def go_on(self) -> None:
         """Trains what remains up to the next stop, and measures it there."""
         self.stop += 1
-        self.pool.advance(int(self.trial.stops[self.stop]), self.show)
-        for candidate in self.remaining:
-            members = self.pool.probabilities(self._lanes_of([candidate]))
+        if self.round.tells(self.stop):
+            return  # an earlier life of the search has measured it
+        self.round.put_back()
+        places = {each: self.candidates.index(each) for each in self.remaining}
+        self.pool.keep(self.pool.lanes_of(list(places.values())))
+        self.pool.advance(int(self.trial.stops[self.stop]), self.round.keeping(self.show))
+        for candidate, place in places.items():
+            members = self.pool.probabilities(self.pool.lanes_of([place]))
             by_fold = members.reshape(len(self.trial.held_out.folds), self.trial.n_members, *members.shape[1:])
             self.found.add(candidate, self.stop, by_fold.mean(axis=1))
+        self.round.measured(self.stop)
 
     def keep(self, candidates: Sequence[int]) -> None:
         """Drops all but these."""
         self.remaining = list(candidates)
-        if self.remaining:
-            self.pool.keep(self._lanes_of(self.remaining))
-
-    def _lanes_of(self, candidates: Sequence[int]) -> np.ndarray:
-        places = (self.candidates.index(each) for each in candidates)
-        own = np.arange(self.trial.lanes_a_set)
-        return np.concatenate([place * self.trial.lanes_a_set + own for place in places])
+        self.round.ends(self.is_over)

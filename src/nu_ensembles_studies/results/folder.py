@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from nu_ensembles import storage
+from nu_ensembles.contents import parsed
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles_studies.declare.cells import StudyCell
+from nu_ensembles_studies.results.forms import AboutForm, RecordForm
 from nu_ensembles_studies.results.makers import refuse_others
 
 STUDY, CELLS, PROBABILITIES = "study.json", "cells", "probabilities"
@@ -54,7 +56,19 @@ class Record:
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Record:
+        """The record of a checked form (see `forms.py`)."""
         return cls(**{**entry, "cell": StudyCell.from_dict(entry["cell"])})
+
+    @classmethod
+    def parsed(cls, entry: Any, where: str) -> Record:
+        """The record that a file holds, once it is one.
+
+        Args:
+          where: the file, to begin sentences with.
+        """
+        found = parsed(RecordForm, entry, where)
+        values = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
+        return cls.from_dict({**values, "cell": vars(found.cell)})
 
 
 class StudyFolder:
@@ -73,44 +87,51 @@ class StudyFolder:
         commands, seconds = [], 0.0
         if path.exists():
             earlier = self.about()
-            if earlier["study"] != study:
+            if earlier.study != study:
                 raise InputError(
-                    f"{self.folder} holds the study {earlier['study']!r}; choose another --out for {study!r}."
+                    f"{self.folder} holds the study {earlier.study!r}; choose another --out for {study!r}."
                 )
-            commands = [each for each in earlier["commands"] if each != command]
-            seconds = earlier.get("seconds", 0.0)
-        elif self.folder.is_dir() and any(self.folder.iterdir()):
+            commands = [each for each in earlier.commands if each != command]
+            seconds = earlier.seconds
+        elif self.folder.is_dir() and not self._is_hardly_begun():
             raise InputError(f"{self.folder} holds something else than a study; choose another --out.")
-        (self.folder / CELLS).mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         about = {"study": study, "options": dict(options), "commands": [*commands, command], "seconds": seconds}
-        storage.write_json(path, about | {"environment": dict(environment)})
+        # Before anything else: what the folder is can be told from its first file on.
+        storage.write_stamped_json(path, about | {"environment": dict(environment)})
 
-    def about(self) -> dict[str, Any]:
+    def _is_hardly_begun(self) -> bool:
+        """Whether it is empty, or as older versions left it that were killed at their start."""
+        entries = list(self.folder.iterdir())
+        return not entries or (entries == [self.folder / CELLS] and not any(entries[0].iterdir()))
+
+    def about(self) -> AboutForm:
         """The content of `study.json`."""
         path = self.folder / STUDY
         if not path.exists():
             raise InputError(f"{self.folder} holds no study: name a folder that `nu-ensembles study` wrote.")
-        found = storage.read_json(path, "The description of a study")
-        if not isinstance(found, dict) or not {"study", "options", "commands"} <= set(found):
-            raise DamagedFileError(f"{path} does not describe a study: choose another --out, or restore the file.")
-        return found
+        found, _ = storage.read_stamped_json(path, "The description of a study")
+        return parsed(AboutForm, found, f"The description of a study {path}")
 
     def add_time(self, seconds: float) -> None:
         """Notes that a run took so long."""
         about = self.about()
-        storage.write_json(self.folder / STUDY, about | {"seconds": round(about["seconds"] + seconds, 1)})
+        entry = dataclasses.asdict(about) | {"seconds": round(about.seconds + seconds, 1)}
+        storage.write_stamped_json(self.folder / STUDY, entry)
 
     def save(self, record: Record, probabilities: Mapping[str, Any] | None = None) -> None:
         """Writes a cell's record, and its arrays beside it if there are any, in this order: arrays first."""
         if probabilities:
             (self.folder / PROBABILITIES).mkdir(exist_ok=True)
             storage.save_arrays(self.folder / PROBABILITIES / f"{record.cell.name}.safetensors", probabilities)
+        (self.folder / CELLS).mkdir(exist_ok=True)
         storage.write_sealed_json(self._path(record.cell), record.to_dict())
 
     def load(self, cell: StudyCell) -> Record | None:
         """The record of a cell, or None if there is none or it is damaged."""
         path = self._path(cell)
-        return self._read(path) if path.exists() else None
+        found = self._read(path) if path.exists() else None
+        return found if found is None or found.cell.identity == cell.identity else None
 
     def records(self) -> list[Record]:
         """All records that are whole, by file name."""
@@ -123,7 +144,7 @@ class StudyFolder:
 
     def _read(self, path: Path) -> Record | None:
         try:
-            return Record.from_dict(storage.read_sealed_json(path, "The cell"))
+            return Record.parsed(storage.read_sealed_json(path, "The cell"), f"The cell {path}")
         except DamagedFileError:
             if path not in self._damaged:
                 print(f"{path} is damaged, so this cell counts as not done.", file=sys.stderr)

@@ -24,7 +24,8 @@ from nu_ensembles_studies.results.folder import DONE, FAILED, Record
 from nu_ensembles_studies.results.intervals import Interval, interval_of
 from nu_ensembles_studies.results.json_numbers import stored_value
 
-FORMAT = 1
+# Version 1 proves nothing of its integrity.
+FORMAT = 2
 # What a candidate's scores on the validation rows come to; the lowest is taken. "published" is what the paper's code
 # minimises. The NLL, a proper score, rewards accuracy and calibration at their natural rate of exchange.
 CRITERIA: dict[str, Callable[[Mapping[str, Any]], float]] = {
@@ -74,7 +75,7 @@ class Results:
         lines = ",\n".join(json.dumps(cell, separators=(",", ":"), allow_nan=False) for cell in cells)
         text = json.dumps(head, indent=1, allow_nan=False)[:-2] + f',\n "cells": [\n{lines}\n]\n}}\n'
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        storage.write_bytes(path, text.encode())
+        storage.write_stamped(path, text.encode())
 
     @staticmethod
     def _exported(record: Record, in_full: set[tuple[StudyCell, int]]) -> dict[str, Any]:

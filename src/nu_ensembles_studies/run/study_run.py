@@ -7,8 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-from nu_ensembles import storage
 from nu_ensembles.errors import InputError
+from nu_ensembles.lifecycle.folder import LifeFolder
 from nu_ensembles.training import environment
 from nu_ensembles_studies.declare.options import StudyOptions, StudyRunOptions
 from nu_ensembles_studies.declare.protocols import check_names
@@ -59,8 +59,7 @@ def run_study(
     started = time.perf_counter()
     if folder.folder.is_file():
         raise InputError(f"{folder.folder} is a file: choose another --out, a folder.")
-    folder.folder.mkdir(parents=True, exist_ok=True)
-    with storage.alone_in(folder.folder):
+    with LifeFolder(folder.folder, "study"):
         if not how.mixed:
             folder.refuse_other_makers(maker())
         folder.start(name, options.to_dict(), command_line(name, options, how), environment())

@@ -21,7 +21,7 @@ def started(model: str, settings: Settings, method: Nu | Pac2, n_lanes: int = 2)
 
 def test_the_second_half_needs_little_memory_beside_what_the_first_one_kept() -> None:
     run = started("wrn-16-1", Settings(batch_size=16), Nu(0.1), n_lanes=1)
-    first, second = run._lowered_steps(run._state_shapes())
+    first, second = run._lowered_steps(run.state_shapes())
     kept = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(first.out_info.pull_back))
     memory = second.compile().memory_analysis()
     assert memory is not None
@@ -30,8 +30,8 @@ def test_the_second_half_needs_little_memory_beside_what_the_first_one_kept() ->
 
 def test_the_first_half_gives_back_no_parameters() -> None:
     run = started("lenet", Settings(batch_size=4), Nu(0.1))
-    first, _ = run._lowered_steps(run._state_shapes())
-    parameters = {leaf.shape[1:] for leaf in jax.tree.leaves(run._state_shapes().params)}
+    first, _ = run._lowered_steps(run.state_shapes())
+    parameters = {leaf.shape[1:] for leaf in jax.tree.leaves(run.state_shapes().params)}
     assert parameters.isdisjoint(leaf.shape[1:] for leaf in jax.tree.leaves(first.out_info.pull_back))
 
 
@@ -39,4 +39,4 @@ def test_the_first_half_gives_back_no_parameters() -> None:
 def test_the_shapes_of_a_state_are_known_before_it_is_drawn(optimiser: optax.GradientTransformation | None) -> None:
     run = started("wrn-10-1", Settings(optimiser=optimiser), Nu(0.1))
     drawn = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), run.state)
-    assert run._state_shapes() == drawn
+    assert run.state_shapes() == drawn

@@ -3,6 +3,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 from nu_ensembles.errors import InputError
@@ -85,6 +86,22 @@ def test_a_study_without_any_record_still_has_a_page(results):
 def test_a_page_is_drawn_from_an_export_without_the_folder(small_study, tmp_path):
     draw(read_results(small_study / "results.json"), tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_no_change_of_an_export_gives_other_numbers_without_a_word(small_study, tmp_path):
+    path, rng = tmp_path / "results.json", np.random.default_rng(0)
+    raw = (small_study / "results.json").read_bytes()
+    whole = read_results(small_study / "results.json")
+    n_refused = 0
+    for at in rng.integers(0, len(raw), 60):
+        path.write_bytes(raw[:at] + bytes(rng.integers(32, 127, 1, np.uint8)) + raw[at + 1 :])
+        try:
+            found = read_results(path)
+        except InputError:
+            n_refused += 1
+            continue
+        assert found.records == whole.records
+    assert n_refused > 50
 
 
 def test_what_is_no_study_is_refused(tmp_path):

@@ -60,7 +60,7 @@ def test_a_study_starts_from_another_one_that_trained_the_same(folder, tmp_path,
         cell["cell"]["also"] = ["corruptions"]
         for scores in cell["measured"]["epochs"].values():
             scores["corruptions"] = []
-    more.write_text(json.dumps({**entry, "study": "corruptions"}))
+    more.write_text(json.dumps({**entry, "study": "corruptions", "format": 1}))  # which has no seal
     study("table1", **WHAT, out=tmp_path / "table1", start_from=more, time_limit=0.0, json=True)
     assert json.loads(capsys.readouterr().out)["n_done"] == 4
     taken, original = (
@@ -123,6 +123,7 @@ def test_missing_data_are_no_failure_and_what_was_trained_is_written(tmp_path, c
 def test_results_of_another_maker_do_not_get_into_a_folder(folder, tmp_path):
     entry = json.loads((folder / "results.json").read_text())
     entry["makers"][0]["jax"] = "0.0.1"
+    entry["format"] = 1  # which has no seal
     (tmp_path / "old.json").write_text(json.dumps(entry))
     with pytest.raises(InputError, match=r"old.json holds cells made by .*jax 0.0.1.*--mixed"):
         study("table1", **WHAT, out=tmp_path / "new", start_from=tmp_path / "old.json")

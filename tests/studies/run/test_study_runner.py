@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 import signal
 import subprocess
@@ -13,10 +14,11 @@ import pytest
 
 from nu_ensembles import storage
 from nu_ensembles.errors import InputError
+from nu_ensembles.lifecycle.folder import LifeFolder
 from nu_ensembles_studies.declare.cells import StudyCell
 from nu_ensembles_studies.declare.options import StudyRunOptions
 from nu_ensembles_studies.measure.tasks import KINDS, Outcome
-from nu_ensembles_studies.results.folder import Record, StudyFolder
+from nu_ensembles_studies.results.folder import DONE, Record, StudyFolder
 from nu_ensembles_studies.results.makers import maker
 from nu_ensembles_studies.run import cells_run
 
@@ -52,11 +54,54 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[StudyCell]:
 
 
 def test_a_second_run_keeps_the_commands_and_the_time_of_the_first(folder):
-    storage.write_json(folder.folder / "study.json", folder.about() | {"seconds": 12.5})
+    storage.write_json(folder.folder / "study.json", vars(folder.about()) | {"options": {}, "seconds": 12.5})
     folder.start("table1", {"seeds": 5}, "nu-ensembles study table1 --seeds 5", {"python": "3"})
     about = folder.about()
-    assert about["seconds"] == 12.5
-    assert about["commands"] == ["nu-ensembles study table1", "nu-ensembles study table1 --seeds 5"]
+    assert about.seconds == 12.5
+    assert about.commands == ("nu-ensembles study table1", "nu-ensembles study table1 --seeds 5")
+
+
+@pytest.mark.parametrize("left", [[], ["cells"], [".study.json.01234567.partial"]])
+def test_a_study_that_was_killed_at_its_start_can_go_on(tmp_path, left):
+    for name in left:
+        (tmp_path / "study" / name).mkdir(parents=True)
+    with LifeFolder(tmp_path / "study", "study"):
+        StudyFolder(tmp_path / "study").start("table1", {"seeds": 4}, "nu-ensembles study table1", {})
+    assert StudyFolder(tmp_path / "study").about().study == "table1"
+    assert not list((tmp_path / "study").glob(".*"))
+
+
+def test_a_folder_with_something_else_in_it_is_not_taken(tmp_path):
+    (tmp_path / "cells").mkdir()
+    (tmp_path / "cells" / "holiday.jpg").write_text("")
+    with pytest.raises(InputError, match="holds something else than a study; choose another --out"):
+        StudyFolder(tmp_path).start("table1", {}, "", {})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"measured": {}},
+        {"measured": {"epochs": {"20": {"test": {"nll": 1.0}}}}},
+        {"measured": {"epochs": {"10": {"test": {"nll": "low"}}}}},
+        {"measured": {"epochs": {"10": {"test": {"nll": math.inf}}}}},
+        {"measured": {"epochs": {"10": 3}}},
+        {"maker": {"jax": "0"}},
+        {"status": "perhaps"},
+        {"seconds": math.nan},
+        {"cell": {}},
+        {"cell": CELLS[0].to_dict() | {"epochs": [0]}},
+        {"cell": CELLS[0].to_dict() | {"newer": 1}},
+        {"cell": CELLS[1].to_dict()},
+    ],
+    ids=str,
+)
+def test_a_cell_with_a_valid_seal_and_impossible_content_counts_as_not_done(folder, change):
+    folder.save(Record(CELLS[0], DONE, maker(), {"epochs": {"10": {"test": {"nll": 1.0}}}}))
+    assert folder.load(CELLS[0]) is not None
+    (path,) = (folder.folder / "cells").iterdir()
+    storage.write_sealed_json(path, storage.read_sealed_json(path, "The cell") | change)
+    assert folder.load(CELLS[0]) is None
 
 
 def test_methods_of_one_place_take_turns():
