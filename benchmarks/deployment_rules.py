@@ -12,184 +12,21 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from deployment_candidates import BY_LOSS, RULES, Rule, Run, Taken, price
+from nu_ensembles.calibration import FittedOtherPriors
+from nu_ensembles.deployment import estimate_priors
 from nu_ensembles.deployment.accuracy import accuracy_under_shift
-from nu_ensembles.deployment.evidence import ShiftEvidence
-from nu_ensembles.deployment.rule import LADDER, decide
-from nu_ensembles.metrics import ece
-from nu_ensembles.metrics.temperature import scale_temperature
+from nu_ensembles.deployment.rule import decide
+from nu_ensembles.problem import prepare
 from nu_ensembles.storage import write_json
 from nu_ensembles.training import environment
+from nu_ensembles_studies import shifts
 
 HURTS = 0.05
-CONSTANT, BY_LOSS = "constant", "labelled_loss"
-
-
-class Taken(NamedTuple):
-    """A candidate at a stop, and a temperature on top."""
-
-    candidate: int
-    stop: int
-    temperature: float = 1.0
-
-
-class Run:
-    """One file of the bank."""
-
-    def __init__(self, path: Path) -> None:
-        with np.load(path, allow_pickle=False) as arrays:
-            self.arrays = {name: arrays[name] for name in arrays.files}
-        self.name, self.seed, self.n_labels = path.stem.rsplit(".", 2)
-        self.candidates = [str(name) for name in self.arrays["names"]]
-        self.best, kept = int(self.arrays["best"]), self.arrays["kept"].tolist()
-        self.at_best = kept.index(self.best)
-        self.nll = self.arrays["nll_oof"]
-
-    def rows(self, part: str, candidate: int) -> np.ndarray:
-        """Probabilities where the standard ensemble stops."""
-        found = np.exp(self.arrays[part][candidate, self.at_best].astype(np.float64))
-        return found / found.sum(axis=-1, keepdims=True)
-
-    def at(self, what: str, candidate: int = 0, stop: int | None = None) -> float:
-        return float(self.arrays[what][candidate, self.best if stop is None else stop])
-
-    def of_kind(self, kind: str, most: float = np.inf) -> list[int]:
-        """Candidates of a weighting, by beta."""
-        split = [name.split() for name in self.candidates]
-        return [i for i, (how, beta) in enumerate(split) if how == kind and 0 < float(beta) <= most]
-
-    def named(self, name: str) -> int | None:
-        return self.candidates.index(name) if name in self.candidates else None
-
-    def own_stop(self, candidate: int) -> int:
-        return int(np.nanargmin(self.nll[candidate]))
-
-    def evidence(self) -> ShiftEvidence:
-        """What `nu_ensembles.deployment.decide` sees in a fit."""
-        chosen = [0, *(self.candidates.index(f"{BY_LOSS} {beta:g}") for beta in sorted(LADDER))]
-        steps = self.arrays["stops"][: self.nll.shape[1]]
-        on_u = np.stack([self.rows("u", each) for each in chosen])
-        return ShiftEvidence(np.array([0.0, *sorted(LADDER)]), steps, self.nll[chosen], on_u)
-
-    def scored(self, taken: Taken) -> dict[str, float]:
-        """NLL on deployment and source relative to the standard ensemble's, logarithms, and the change of the ECE."""
-        if taken.temperature == 1:
-            changes = {
-                part: np.log(self.at(f"nll_{part}", taken.candidate, taken.stop) / self.at(f"nll_{part}"))
-                for part in ("test", "source")
-            }
-            change_of_ece = self.at("ece_test", taken.candidate, taken.stop) - self.at("ece_test")
-        else:
-            changes, change_of_ece = {}, 0.0
-            for part in ("test", "source"):
-                y = self.arrays[f"y_{part}"][: self.arrays[part].shape[2]]
-                own = np.arange(len(y)), y
-                standard = self.rows(part, 0)
-                scaled = scale_temperature(self.rows(part, taken.candidate), taken.temperature)
-                nll = [-np.log(np.maximum(each[own], 1e-30)).mean() for each in (scaled, standard)]
-                changes[part] = np.log(nll[0] / nll[1])
-                if part == "test":
-                    change_of_ece = ece(scaled, y) - ece(standard, y)
-        return {"ece": change_of_ece, **{part: float(value) for part, value in changes.items()}}
-
-
-Rule = Callable[[Run], Taken]
-
-
-def fixed(name: str) -> Rule:
-    def rule(run: Run) -> Taken:
-        candidate = run.named(name)
-        return Taken(0, run.best) if candidate is None else Taken(candidate, run.best)
-
-    return rule
-
-
-def price(run: Run) -> Taken:
-    """The package's."""
-    found = decide(run.evidence())
-    return Taken(0 if found.beta == 0 else run.candidates.index(f"{BY_LOSS} {found.beta:g}"), found.stop)
-
-
-def agreement_and_source(run: Run) -> Taken:
-    """The largest constant beta that costs at most 1 % on the source, where members agree on less than 90 %."""
-    taken = Taken(0, run.best)
-    if run.at("fold_agree_u") >= 0.9:
-        return taken
-    for candidate in run.of_kind(CONSTANT):
-        if run.nll[candidate, run.best] <= 1.01 * run.nll[0, run.best]:
-            taken = Taken(candidate, run.best)
-    return taken
-
-
-def confidence_matched(run: Run, accuracy: float) -> Taken:
-    """The constant beta whose confidence on the unlabelled rows is closest to an accuracy."""
-    candidates = [0, *run.of_kind(CONSTANT)]
-    return Taken(min(candidates, key=lambda each: abs(run.at("conf_u", each) - accuracy)), run.best)
-
-
-def matched_to_agreement(run: Run) -> Taken:
-    return confidence_matched(run, run.at("fold_agree_u"))
-
-
-def matched_to_threshold(run: Run) -> Taken:
-    """Average-threshold confidence (Garg et al., 2022)."""
-    out_of_fold, y = run.rows("oof", 0), run.arrays["y"][: run.arrays["oof"].shape[2]]
-    right = (out_of_fold.argmax(axis=-1) == y).mean()
-    threshold = np.quantile(out_of_fold.max(axis=-1), 1 - right)
-    return confidence_matched(run, float((run.rows("fold_u", 0).max(axis=-1) >= threshold).mean()))
-
-
-def not_fitted(run: Run) -> Taken:
-    """The largest constant beta at which random labels are not fitted and the source costs at most 1 %."""
-    taken, n_classes = Taken(0, run.best), run.arrays["test"].shape[-1]
-    for candidate in run.of_kind(CONSTANT):
-        fits = run.at("own", candidate) < np.log(n_classes)
-        if not fits and run.nll[candidate, run.best] <= 1.01 * run.nll[0, run.best]:
-            taken = Taken(candidate, run.best)
-    return taken
-
-
-def pseudo_labels_of_mixed_rows(run: Run) -> Taken:
-    """The standard ensemble with PseudoCal's temperature (Hu et al., 2024), where it softens."""
-    return Taken(0, run.best, max(1.0, run.at("pseudo_temperature")))
-
-
-def oracle(run: Run) -> Taken:
-    candidate, stop = np.unravel_index(np.nanargmin(run.arrays["nll_test"]), run.arrays["nll_test"].shape)
-    return Taken(int(candidate), int(stop))
-
-
-def oracle_constant(run: Run) -> Taken:
-    nll = run.arrays["nll_test"][[0, *run.of_kind(CONSTANT)]]
-    candidate, stop = np.unravel_index(np.nanargmin(nll), nll.shape)
-    return Taken([0, *run.of_kind(CONSTANT)][candidate], int(stop))
-
-
-def oracle_temperature(run: Run) -> Taken:
-    """The standard ensemble with the temperature that is best on the labelled test rows."""
-    tried = [Taken(0, run.best, t) for t in np.geomspace(0.5, 20, 25)]
-    return min(tried, key=lambda each: run.scored(each)["test"])
-
-
-RULES: dict[str, Rule] = {
-    "constant β = 0.003": fixed("constant 0.003"),
-    "constant β = 0.01": fixed("constant 0.01"),
-    "constant β = 0.03": fixed("constant 0.03"),
-    "β = 0.1 of the labelled loss": fixed("labelled_loss 0.1"),
-    "β = 0.3 of the labelled loss": fixed("labelled_loss 0.3"),
-    "agreement < .9 and source ≤ +1 %": agreement_and_source,
-    "confidence matched to agreement": matched_to_agreement,
-    "confidence matched to average-threshold confidence": matched_to_threshold,
-    "random labels not fitted, source ≤ +1 %": not_fitted,
-    "standard with PseudoCal's temperature": pseudo_labels_of_mixed_rows,
-    "price against flips (the package's rule)": price,
-    "oracle: constant β": oracle_constant,
-    "oracle: temperature of the standard ensemble": oracle_temperature,
-    "oracle: any candidate and stop": oracle,
-}
 
 
 def summary(runs: list[Run], rule: Rule) -> dict[str, Any]:
@@ -241,6 +78,67 @@ def accuracy_errors(runs: list[Run]) -> dict[str, float]:
     }
 
 
+def with_labels(runs: list[Run]) -> dict[str, float]:
+    """What labels of the deployment buy: the candidate with the lowest NLL on so many of its rows, drawn or ranked.
+
+    The geometric mean over runs on which the shift hurts. Candidates are 0 and those in units of the labelled loss.
+    """
+    found: dict[str, list[float]] = {}
+    for run in runs:
+        if run.at("ece_test") <= HURTS:
+            continue
+        candidates = [0, *run.of_kind(BY_LOSS, 1.0)]
+        y = run.arrays["y_u"][: run.arrays["u"].shape[2]]
+        own = np.arange(len(y)), y
+        losses = np.stack([-np.log(np.maximum(run.rows("u", each)[own], 1e-30)) for each in candidates])
+        gains = [run.scored(Taken(each, run.best))["test"] for each in candidates]
+        # Of the rows' spreads those on unlabelled rows come after those out of fold.
+        start = run.arrays["oof"].shape[2]
+        spread = run.arrays["spread"][0, run.at_best, start : start + len(y)].astype(np.float64)
+        rng = np.random.default_rng(0)
+        for n in (10, 20, 50):
+            if n > len(y):
+                continue
+            drawn = [gains[int(losses[:, rng.permutation(len(y))[:n]].mean(axis=1).argmin())] for _ in range(20)]
+            ranked = gains[int(losses[:, np.argsort(-spread, kind="stable")[:n]].mean(axis=1).argmin())]
+            found.setdefault(f"{n} drawn", []).append(float(np.mean(drawn)))
+            found.setdefault(f"{n} ranked", []).append(ranked)
+        found.setdefault("all of the test's", []).append(min(gains))
+    return {name: float(np.expm1(np.mean(values))) for name, values in found.items()}
+
+
+def moved_to_priors(runs: list[Run]) -> list[dict[str, Any]]:
+    """What `priors` does to runs without shift or with other class shares alone: each one's change in NLL."""
+    found = []
+    for run in runs:
+        rows = shifts.load(run.name, int(run.seed), int(run.n_labels))
+        problem = prepare(rows.x, rows.y, rows.x_unlabeled, standardize=rows.x.ndim == 2)
+        out_of_fold, y = run.rows("oof", 0), run.arrays["y"]
+        assert problem.x_unlabeled is not None
+        n = len(out_of_fold)
+        both = (part.reshape(len(part), -1) for part in (problem.x[:n], problem.x_unlabeled))
+        classes = range(rows.n_classes)
+        priors = estimate_priors(classes, out_of_fold, y[:n], run.rows("u", 0), *both)
+        change = 0.0
+        if priors is not None:
+            before, labels = run.rows("test", 0), run.arrays["y_test"][: run.arrays["test"].shape[2]]
+            after = FittedOtherPriors(rows.n_classes, priors.ratio).apply(before)
+            own = np.arange(len(labels)), labels
+            nll = [-np.log(np.maximum(p[own], 1e-30)).mean() for p in (after, before)]
+            change = float(nll[0] / nll[1] - 1)
+        shares = [np.bincount(each, minlength=rows.n_classes) + 0.5 for each in (rows.y, rows.y_unlabeled)]
+        ratio = np.log(shares[0] / shares[0].sum()) - np.log(shares[1] / shares[1].sum())
+        factor = float(np.exp(np.abs(ratio).max()))
+        kind, which = run.name.rsplit(".", 1)[1], f"{run.name} {run.seed} {run.n_labels}"
+        found.append({"run": which, "kind": kind, "factor": factor, "moved": priors is not None, "nll": change})
+    return found
+
+
+def without_shift(folder: Path) -> list[Run]:
+    """The runs without shift, or with other class shares alone."""
+    return [run for path in sorted(folder.glob("*.npz")) if (run := Run(path)).name.endswith((".same", ".priors"))]
+
+
 def read(folder: Path) -> list[Run]:
     """The runs of real shifts, each once: a small table gives the same rows for two numbers of labels."""
     found: dict[Any, Run] = {}
@@ -270,6 +168,8 @@ def main() -> None:
             "shifts": sorted({run.name for run in runs}),
             "rules": rules,
             "accuracy": accuracy_errors(runs),
+            "with_labels": with_labels(runs),
+            "priors": moved_to_priors(without_shift(Path(folder))),
         }
         print(role, len(runs), found["roles"][role]["accuracy"])
         for name, of_rule in rules.items():

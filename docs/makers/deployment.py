@@ -63,6 +63,35 @@ def _cells(scores: dict[str, Any]) -> list[str]:
     ]
 
 
+def priors() -> str:
+    """What moving probabilities to other class shares did."""
+    found = stored("deployment-rules")
+    runs = [run for of_role in found["roles"].values() for run in of_role["priors"]]
+    head = ["deployment", "runs", "moved", "NLL of these", "worst of these"]
+    kinds = {
+        "no shift": [run for run in runs if run["kind"] == "same"],
+        "other shares alone": [run for run in runs if run["kind"] == "priors"],
+    }
+    rows = []
+    for title, of_kind in kinds.items():
+        moved = [run["nll"] for run in of_kind if run["moved"]]
+        mean = sum(moved) / len(moved) if moved else None
+        numbers = [_percent(mean), _percent(max(moved)) if moved else "–"]
+        rows.append([title, str(len(of_kind)), str(len(moved)), *numbers])
+    return "\n".join([*table(head, rows), "", _source(found), ""])
+
+
+def labels() -> str:
+    """What labelled rows of the deployment buy."""
+    found = stored("deployment-rules")
+    names = list(next(iter(found["roles"].values()))["with_labels"])
+    rows = []
+    for role, of_role in found["roles"].items():
+        own = of_role["rules"]["price against flips (the package's rule)"]["hurting"]
+        rows.append([TITLES[role], _percent(own), *(_percent(of_role["with_labels"].get(name)) for name in names)])
+    return "\n".join([*table(["runs", "no label (the rule)", *names], rows), "", _source(found), ""])
+
+
 def accuracy() -> str:
     """How far estimates of the accuracy were off."""
     found = stored("deployment-rules")
@@ -92,4 +121,11 @@ def _source(found: dict[str, Any]) -> str:
     )
 
 
-MAKER = Maker(tables={"deployment-rules.md": rules, "deployment-accuracy.md": accuracy})
+MAKER = Maker(
+    tables={
+        "deployment-rules.md": rules,
+        "deployment-accuracy.md": accuracy,
+        "deployment-priors.md": priors,
+        "deployment-labels.md": labels,
+    }
+)

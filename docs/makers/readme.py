@@ -22,8 +22,11 @@ def demo() -> str:
     act, opening = result.deployment, ""
     if act is not None:
         opening = (
-            f"**Where you deploy.** {N_LABELS} labels on sharp digits; unlabelled and test images out of focus; "
-            f"{len(act.betas)} splits:\n\n{markdown_table(act.comparison)}\n**Where the labels come from.** "
+            f"**Where you deploy.** {N_LABELS} labels of smaller tumours (scikit-learn's breast-cancer table), "
+            f"unlabelled and test rows of larger ones, {len(act.betas)} splits. Of the bundled shifts this is the one "
+            "on which that buys most; [what to expect of others](docs/deployment.md).\n\n"
+            f"{markdown_table(act.comparison)}\n"
+            "**Where the labels come from.** "
         )
     return (
         f"{opening}Digits, {result.settings.n_labels} labels, {result.settings.n_unlabeled} unlabelled rows, "

@@ -11,6 +11,7 @@ from nu_ensembles.calibration.identity import FittedIdentity, Identity
 from nu_ensembles.calibration.isotonic import FittedIsotonic, Isotonic
 from nu_ensembles.calibration.matrix_scaling import FittedMatrixScaling, MatrixScaling
 from nu_ensembles.calibration.member_temperature import FittedMemberTemperature, MemberTemperature
+from nu_ensembles.calibration.other_priors import FittedOtherPriors
 from nu_ensembles.calibration.pooling import pool, pooling_weights
 from nu_ensembles.calibration.protocol import Calibrator, FittedCalibrator
 from nu_ensembles.calibration.selection import AUTO, CalibratorChoice, choose_calibrator
@@ -52,6 +53,7 @@ _BOTH: tuple[tuple[type[Calibrator], type[FittedCalibrator]], ...] = (
 )
 CALIBRATORS: dict[str, type[Calibrator]] = {options.name: options for options, _ in _BOTH}
 _FITTED: dict[str, type[FittedCalibrator]] = {fitted.name: fitted for _, fitted in _BOTH}
+_FITTED[FittedOtherPriors.name] = FittedOtherPriors
 
 
 def build(name: str, **options: Any) -> Calibrator:

@@ -31,8 +31,8 @@ def demo(
 
     50 labelled and 800 unlabelled digits train, the rest tests; a single network, standard ensembles (trained to the
     end, stopped early, with temperature scaling), nu with a fixed beta and nu on its own choice. Then a deployment that
-    differs: labels on sharp digits, unlabelled and test images out of focus. Shows what is measured, whatever it is.
-    About a minute and a half on two cores.
+    differs: labels of smaller tumours, unlabelled and test rows of larger ones. Shows what is measured, whatever it is.
+    About a minute on two cores.
 
     ```
     nu-ensembles demo

@@ -148,8 +148,8 @@ def build_classifier(
     if method.method == "nu":
         if method.method_options:
             raise InputError("The method 'nu' has options of its own (--beta, --labels); leave --method-options out.")
-        own = {name: getattr(method, name) for name in ("beta", "betas", "labels", "tolerance")}
-        return NuEnsembleClassifier(**own, deployment=not method.ignore_shift, **options)
+        own = {name: getattr(method, name) for name in ("beta", "betas", "labels", "tolerance", "deployment", "priors")}
+        return NuEnsembleClassifier(**own, **options)
     if method.beta != "auto":
         raise InputError(
             f"--beta belongs to --method nu; leave it out for {method.method!r} (a beta of its own goes by "
@@ -212,6 +212,7 @@ def _summary(classifier: EnsembleClassifier, out: Path, label_next: list[int]) -
         "seed": classifier.random_state,
         "search": classifier.cv_results_,
         "expected": None if classifier.expected_ is None else classifier.expected_.to_dict(),
+        "priors": None if classifier.priors_ is None else classifier.priors_.to_dict(),
         "label_next": label_next,
     }
 

@@ -21,6 +21,7 @@ RUN = Group("Long runs", sort_key=5)
 OUTPUT = Group("Output", sort_key=6)
 
 FLAG = Parameter(negative=(), show_default=False)
+ON = Parameter(negative=())  # off by --name=false
 Json = Annotated[bool, FLAG, Parameter(group=OUTPUT)]
 Quiet = Annotated[bool, FLAG, Parameter(group=OUTPUT)]
 Columns = Annotated[tuple[str, ...], Parameter(show_default=False, metavar="COLUMN", negative=())]
@@ -99,8 +100,10 @@ class MethodOptions:
       betas: What auto tries beside 0; goes on by itself when the best value sits on the edge.
       labels: How unlabelled rows get their labels; all but the first are for experiments.
       tolerance: auto takes the smallest beta within so many standard errors of the best; larger is more cautious.
-      ignore_shift: Take unlabelled rows for rows from where the labelled ones come from; otherwise auto goes by what
-        they tell where they differ.
+      deployment: Where unlabelled rows differ from labelled ones, let auto choose by what they tell; with
+        --deployment=false they are taken for rows from where the labelled ones come from.
+      priors: Where classes have other shares among the unlabelled rows, and nothing else differs, move probabilities
+        there; --priors=false leaves them.
       early_stopping: With a given beta or another method: choose the length of training, too.
       calibration: Calibrate the probabilities on held-out rows: auto takes what clearly gains there.
       temperature: The older way to say --calibration temperature.
@@ -116,7 +119,8 @@ class MethodOptions:
     betas: Numbers = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
     labels: Literal["without_replacement", "with_replacement", "shared", "uniform"] = "without_replacement"
     tolerance: float = 1.0
-    ignore_shift: Annotated[bool, FLAG] = False
+    deployment: Annotated[bool, ON] = True
+    priors: Annotated[bool, ON] = True
     early_stopping: Annotated[bool, FLAG] = False
     calibration: CalibrationName | None = None
     temperature: Annotated[bool, FLAG] = False

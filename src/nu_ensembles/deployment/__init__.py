@@ -3,6 +3,7 @@
 from nu_ensembles.deployment.confirming import Confirmation, confirm
 from nu_ensembles.deployment.evidence import ShiftEvidence
 from nu_ensembles.deployment.expected import DeploymentExpectation, expect
+from nu_ensembles.deployment.priors import Priors, estimate_priors
 from nu_ensembles.deployment.rule import Decision, decide
 from nu_ensembles.deployment.shift import Shift, two_sample_of, two_sample_test
 
@@ -10,10 +11,12 @@ __all__ = [
     "Confirmation",
     "Decision",
     "DeploymentExpectation",
+    "Priors",
     "Shift",
     "ShiftEvidence",
     "confirm",
     "decide",
+    "estimate_priors",
     "expect",
     "two_sample_of",
     "two_sample_test",

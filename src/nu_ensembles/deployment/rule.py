@@ -30,7 +30,7 @@ class Decision:
 
     Attributes:
       candidate, stop: positions in the evidence's betas and steps.
-      beta, n_steps: what they stand for.
+      beta, n_steps: what they stand for; a training on more rows than a fold has takes more steps.
       flipped: the share of predictions on the unlabelled rows that the probe turns over.
       confidence: of the standard ensemble on the unlabelled rows, mean.
       source_change: of the out-of-fold NLL against the standard ensemble.

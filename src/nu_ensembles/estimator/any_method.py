@@ -82,6 +82,8 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         and `power`; None without unlabelled rows, or with less than ten on a side.
       expected_: what to expect on X_unlabeled: `accuracy` with its interval `low`, `high`, errors by class, confidence
         where it is wrong; None where nothing can be said.
+      priors_: class shares of X_unlabeled and of the labels, where a test says that these, and nothing else, differ;
+        else None. `NuEnsembleClassifier` looks for them and moves its probabilities there.
       calibrator_: what `predict_proba` applies to the mean of the members; None for nothing.
       companion_: what that mean is pooled with before it is calibrated: `forest` and its `weight`; None for nothing.
     """
@@ -89,6 +91,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
     # Of the command line: what it tells of the data, and where the model of a run folder goes besides.
     _further_notes: Mapping[str, Any] = MappingProxyType({})
     _also_in: Sequence[Path] = ()
+    _with_priors = False
 
     def __init__(
         self,
@@ -191,7 +194,6 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         folder = self._run_folder(seed, problem.classes)
         method, how = self._method_and_search()
         max_iter = check_whole(self.max_iter, "max_iter")
-        accompany = tuning.check_companion(self.companion, problem.row_shape)
         settings = Settings(
             batch_size=self.batch_size,
             unlabeled_batch_size=self.unlabeled_batch_size,
@@ -212,6 +214,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             model_options=self.model_options,
             validation=held_out,
         )
+        accompany = tuning.check_companion(self.companion, problem.row_shape)
         calibrators = tuning.check_calibration(self.calibration, self.temperature)
         self.shift_ = two_sample_of(problem)
         folds = []
@@ -230,9 +233,9 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             self.verdict_, self.temperature_, self.cv_results_ = tuning.findings(result, job.method.name, job.n_steps)
             self.companion_, pooled, told = tuning.accompanied(result, job, accompany)
             self.calibrator_, told_of_calibration = tuning.calibrated(result, calibrators, pooled)
+            ahead = look_ahead(job, members, result, self.shift_, self.calibrator_, self.companion_, self._with_priors)
+            self.expected_, self.priors_, self.calibrator_ = ahead.expected, ahead.priors, ahead.calibrator
             beside: dict[str, Any] = {"calibrator": self.calibrator_, "companion": self.companion_}
-            ahead = look_ahead(job, members, result, self.shift_, **beside)
-            self.expected_ = ahead.expected
             self.verdict_ += told + told_of_calibration + ahead.told
             self.ensemble_ = job.ensemble(members, **beside, verdict=self.verdict_, **self._further_notes)
             if run is not None:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nu_ensembles.calibration import FittedCalibrator
+from nu_ensembles.calibration import FittedCalibrator, FittedOtherPriors
 from nu_ensembles.companion import Companion
-from nu_ensembles.deployment import DeploymentExpectation, Shift, expect
+from nu_ensembles.deployment import DeploymentExpectation, Priors, Shift, estimate_priors, expect
 from nu_ensembles.deployment.accuracy import (
     AccuracyEstimate,
     accuracy_by_agreement,
@@ -22,6 +22,7 @@ from nu_ensembles.tuning import ResultUnderShift, SearchResult
 
 # More unlabelled rows than this hardly change a mean over them.
 MOST_ROWS = 1000
+MOST_AUROC = 0.95
 
 
 class LookAhead(NamedTuple):
@@ -29,10 +30,13 @@ class LookAhead(NamedTuple):
 
     expected: None where there are no unlabelled rows, or nothing was held out that could tell.
     told: what the verdict says of it.
+    priors: class shares there, where only these differ; calibrator: what is applied, moved to them if they do.
     """
 
     expected: DeploymentExpectation | None
     told: str
+    priors: Priors | None
+    calibrator: FittedCalibrator | None
 
 
 def look_ahead(
@@ -40,8 +44,9 @@ def look_ahead(
     members: Members,
     result: SearchResult | None,
     shift: Shift | None,
-    calibrator: FittedCalibrator | None = None,
+    calibrator: FittedCalibrator | None,
     companion: Companion | None = None,
+    with_priors: bool = False,
 ) -> LookAhead:
     """What to expect on the unlabelled rows.
 
@@ -50,10 +55,11 @@ def look_ahead(
       result: of the search that chose beta or the length, if there was one.
       shift: of the unlabelled rows against the labelled ones.
       calibrator: what is applied to the mean of the members, after it was pooled with the companion.
+      with_priors: whether to look for other class shares.
     """
     u = job.problem.x_unlabeled
     if u is None:
-        return LookAhead(None, "")
+        return LookAhead(None, "", None, calibrator)
     told = ""
     if shift is None:
         told = f" With less than {FEWEST_ROWS} rows on a side nothing tells whether the unlabelled ones differ."
@@ -64,15 +70,31 @@ def look_ahead(
         told += f" No labelled row says what these columns mean, which vary among unlabelled rows: {', '.join(unseen)}."
     drawn = np.sort(np.random.default_rng(0).permutation(len(u))[:MOST_ROWS])
     of_members = predict_members(members, job.settings.dtype, u[drawn])
-    estimate = _estimate(result, shift, of_members, len(u))
-    if estimate is None:
-        return LookAhead(None, told)
     mean = of_members.mean(axis=0, dtype=np.float64)
     if companion is not None:
         mean = companion.pooled(mean, u[drawn])
+    priors = None
+    # Where nearly all rows can be told apart, more than shares differs.
+    if with_priors and companion is None and result is not None and shift is not None and shift.auroc < MOST_AUROC:
+        priors = _priors(job, result, mean, u)
+    if priors is not None:
+        calibrator = FittedOtherPriors(len(job.problem.classes), priors.ratio, calibrator)
+        told += f" {priors.sentence()}"
+    estimate = _estimate(result, shift, of_members, len(u))
+    if estimate is None:
+        return LookAhead(None, told, priors, calibrator)
     predicted = mean if calibrator is None else calibrator.apply(of_members if calibrator.takes_members else mean)
     expected = expect(estimate, predicted, list(job.problem.classes))
-    return LookAhead(expected, f"{told} {expected.sentence()}")
+    return LookAhead(expected, f"{told} {expected.sentence()}", priors, calibrator)
+
+
+def _priors(job: TrainingJob, result: SearchResult, on_unlabeled: np.ndarray, u: np.ndarray) -> Priors | None:
+    found = result.out_of_fold
+    if job.validation is not None:
+        return None  # held-out rows of another place say nothing of how often the networks predict a class here
+    predicted = found.probabilities[result.chosen[0]]
+    rows = job.rows.x[found.rows]
+    return estimate_priors(list(job.problem.classes), predicted, found.y, on_unlabeled, rows, u, found.weight)
 
 
 def _estimate(

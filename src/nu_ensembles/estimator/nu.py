@@ -40,6 +40,8 @@ class NuEnsembleClassifier(EnsembleClassifier):
       tolerance: see above; larger is more cautious.
       deployment: where `X_unlabeled` differs from `X` (see `shift_`), let "auto" choose by what these rows tell
         instead; False takes them for rows from where the labelled ones come from.
+      priors: where classes have other shares among the unlabelled rows, and nothing else differs, move the
+        probabilities there (`priors_`).
       model_options: what a built-in network takes, as a dict.
       early_stopping: with a number for beta, choose the number of steps by out-of-fold NLL; "auto" always does.
       max_iter: passes over the labelled rows, or the most that may be chosen.
@@ -80,6 +82,7 @@ class NuEnsembleClassifier(EnsembleClassifier):
         betas: Sequence[float] = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2),
         tolerance: float = 1.0,
         deployment: bool = True,
+        priors: bool = True,
         model_options: dict[str, Any] | None = None,
         early_stopping: bool = False,
         max_iter: int = 500,
@@ -137,12 +140,17 @@ class NuEnsembleClassifier(EnsembleClassifier):
         self.betas = betas
         self.tolerance = tolerance
         self.deployment = deployment
+        self.priors = priors
 
     def _method_and_search(self) -> tuple[AnyMethod, SearchSettings | None]:
         if self.beta == "auto":
             return Nu(labels=self.labels), SearchSettings(betas=(0.0, *self.betas), tolerance=self.tolerance)
         beta = check_positive(self.beta, "beta (a number, or 'auto')", zero_allowed=True)
         return Nu(beta, self.labels), self._length_search()
+
+    @property
+    def _with_priors(self) -> bool:
+        return self.priors
 
     def _searched(
         self, job: TrainingJob, folds: list[tuning.Fold], how: SearchSettings, run: RunFolder | None

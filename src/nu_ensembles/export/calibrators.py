@@ -91,6 +91,12 @@ def _isotonic(calibrator: Any, probs: Array) -> Array:
     return jnp.where(jnp.sum(found, axis=1, keepdims=True) > 0, found, probs)
 
 
+def _other_priors(calibrator: Any, probs: Array) -> Array:
+    (ratio,) = _constants(calibrator.ratio)
+    before = probs if calibrator.before is None else calibrated(calibrator.before, probs[None])
+    return before * ratio
+
+
 def _interpolated(x: Array, points: Array, values: Array) -> Array:
     """`np.interp`, by indicators of the piece that x is in: every runtime can compare and multiply."""
     if len(points) == 1:
@@ -117,4 +123,5 @@ _APPLIED: dict[str, Callable[[Any, Array], Array]] = {
     "matrix_scaling": _matrix_scaling,
     "beta": _beta,
     "isotonic": _isotonic,
+    "other_priors": _other_priors,
 }

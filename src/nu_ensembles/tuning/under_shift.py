@@ -24,7 +24,7 @@ from nu_ensembles.methods import AnyMethod, Method, Nu
 from nu_ensembles.progress import step_bar
 from nu_ensembles.training import RunFolder, TrainingJob
 from nu_ensembles.tuning.choice import SearchResult
-from nu_ensembles.tuning.folds import Fold, first_deal, held_out_of
+from nu_ensembles.tuning.folds import Fold, held_out_of, more_rows
 from nu_ensembles.tuning.record import search_fingerprint
 from nu_ensembles.tuning.scores import OutOfFold
 from nu_ensembles.tuning.search import FEW_MEMBERS, SearchSettings
@@ -32,8 +32,6 @@ from nu_ensembles.tuning.search import FEW_MEMBERS, SearchSettings
 # More unlabelled rows than this hardly narrow what is seen on them, and all are predicted at every stop.
 MOST_UNLABELED = 500
 MEMBERS_ON_ALL = 5
-# The standard ensemble is trained until its NLL has been above its lowest for so many stops, and by so much.
-STOPS_BEYOND, RISE = 3, 1.02
 # The candidates are trained so many stops beyond where the standard ensemble is best.
 LATER_STOPS = 2
 LOSSES, PROBABILITIES, ON_UNLABELED = "losses", "probabilities", "unlabeled"
@@ -56,7 +54,7 @@ class ResultUnderShift(SearchResult):
         unit = " times the labelled loss" if decision.beta else ""
         sentence = (
             f"The unlabelled rows differ from the labelled ones ({self.shift.in_words()}), so β was chosen without a "
-            f"label from there: β = {decision.beta:g}{unit}, {decision.n_steps} steps, because {decision.reason()}. "
+            f"label from there: β = {decision.beta:g}{unit}, {self.n_steps} steps, because {decision.reason()}. "
         )
         if self.shift.is_disjoint:
             return sentence + "Nearly every row can be told apart, so no method can promise anything there."
@@ -108,13 +106,13 @@ def search_under_shift(
 
     # Both are asked for before anything else: each is kept by itself.
     losses, probabilities, on_unlabeled = (measured(name) for name in (LOSSES, PROBABILITIES, ON_UNLABELED))
-    empty = trials.empty(losses.shape[1])
-    found = dataclasses.replace(empty, losses=losses, probabilities=probabilities)
+    found = dataclasses.replace(trials.empty(), losses=losses, probabilities=probabilities)
     nll = found.mean_nll()
     decision = decide(ShiftEvidence(found.betas, found.steps, nll, on_unlabeled.astype(np.float64)))
     best = np.unravel_index(np.nanargmin(nll), nll.shape)
     chosen = decision.candidate, decision.stop
-    return ResultUnderShift(found, chosen, (int(best[0]), int(best[1])), how.tolerance, shift=shift, decision=decision)
+    rest = how.tolerance, more_rows(job, folds)
+    return ResultUnderShift(found, chosen, (int(best[0]), int(best[1])), *rest, shift=shift, decision=decision)
 
 
 def _candidate(method: Nu, beta: float) -> Nu:
@@ -128,11 +126,11 @@ class _Trials:
         self, job: TrainingJob, folds: Sequence[Fold], stops: np.ndarray, n_members: int, verbose: int
     ) -> None:
         self.job, self.stops, self.n_members, self.verbose = job, stops, n_members, verbose
-        self.held_out = held_out_of(job, first_deal(folds))
+        self.held_out = held_out_of(job, folds)
         self.n_classes = len(job.problem.classes)
         assert isinstance(job.method, Nu), "nothing else is searched under shift"
         self.betas = (0.0, *sorted(LADDER))
-        self.candidates = [_candidate(job.method, beta) for beta in self.betas]
+        self.candidates: list[Method] = [_candidate(job.method, beta).effective() for beta in self.betas]
         u = job.rows.x_unlabeled
         assert u is not None, "without unlabelled rows there is no shift"
         drawn = np.sort(np.random.default_rng(0).permutation(len(u))[:MOST_UNLABELED])
@@ -140,18 +138,20 @@ class _Trials:
         self.n_on_all = min(MEMBERS_ON_ALL, max(2, len(job.members)))
         self.n_lanes = len(self.held_out.folds) * n_members + self.n_on_all
 
-    def empty(self, n_stops: int) -> OutOfFold:
-        return OutOfFold.empty(np.array(self.betas), self.stops[:n_stops], self.held_out, self.n_classes)
+    def empty(self) -> OutOfFold:
+        return OutOfFold.empty(np.array(self.betas), self.stops, self.held_out, self.n_classes)
 
     @cached_property
     def measured(self) -> dict[str, np.ndarray]:
-        """Losses `[P, S, N]`, probabilities `[P, N, C]` and those on unlabelled rows `[P, M, C]`."""
+        """Losses `[P, S, N]`, nan where not measured; probabilities `[P, N, C]`, and on unlabelled rows `[P, M, C]`."""
         first, on_u = self._trained(self.candidates[:1], self.stops, until_it_rises=True)
         best = int(np.nanargmin(first.mean_nll()[0]))
         n_stops = min(best + LATER_STOPS + 1, int(np.isfinite(first.mean_nll()[0]).sum()))
         others, others_on_u = self._trained(self.candidates[1:], self.stops[:n_stops])
+        losses = self.empty().losses
+        losses[:1, :], losses[1:, :n_stops] = first.losses, others.losses
         return {
-            LOSSES: np.concatenate([first.losses[:, :n_stops], others.losses]),
+            LOSSES: losses,
             PROBABILITIES: np.concatenate([first.probabilities, others.probabilities]),
             ON_UNLABELED: np.concatenate([each[:, best] for each in (on_u, others_on_u)]),
         }
@@ -182,8 +182,7 @@ class _Trials:
                 for number, (by_fold, _) in enumerate(seen):
                     found.add(number, stop, by_fold)
                 on_u.append(np.stack([of_members for _, of_members in seen]))
-                nll = found.mean_nll()[0, : stop + 1]
-                if until_it_rises and stop >= STOPS_BEYOND and nll[-STOPS_BEYOND:].min() > RISE * nll.min():
+                if until_it_rises and found.is_past_its_best(0, stop):
                     break
         return found, np.stack(on_u, axis=1)
 

@@ -43,7 +43,7 @@ class DemoSettings:
     last_step: where the rows "last epoch" stop, and the longest training that a search may choose.
     fixed_beta: of the row that chooses nothing; `SETTING_PICKED` says how it and last_step came about.
     n_deployed: splits of the second act, at most those of the first; 0 leaves it out.
-    deployed_passes: over its labelled images, at most.
+    deployed_passes: over its labelled rows, at most.
     """
 
     n_labels: int = 50
@@ -54,8 +54,8 @@ class DemoSettings:
     batch_size: int = 32
     last_step: int = 600
     fixed_beta: float = 3e-4
-    n_deployed: int = 3
-    deployed_passes: int = 300
+    n_deployed: int = 5
+    deployed_passes: int = 150
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

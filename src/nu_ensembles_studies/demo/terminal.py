@@ -56,7 +56,7 @@ def print_demo(result: DemoResult, console: Console | None = None) -> None:
 def _print_deployment(act: DeploymentAct, console: Console, wide: bool) -> None:
     """The second act: the same table on a deployment that differs."""
     console.print(
-        f"\nA deployment that differs: {N_LABELS} labels on sharp digits, unlabelled and test images defocused.\n"
+        f"\nA deployment that differs: {N_LABELS} labels of smaller tumours, unlabelled and test rows of larger ones.\n"
     )
     console.print(_terminal_table(scores_table(act.comparison), wide))
     console.print(f"\nThe classifier said (split {act.comparison.seeds[0]}): {act.verdicts[0]}\n")

@@ -44,7 +44,7 @@ SHIFTS = (
     "spam.same",
 )
 TITLES = {
-    "temperature": "standard, temperature from the source",
+    "temperature_scaled": "standard, temperature from the source",
     "pseudocal": "standard, PseudoCal's temperature",
     "label_smoothing": "label smoothing",
     "mixup": "mixup",

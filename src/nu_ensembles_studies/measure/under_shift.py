@@ -35,12 +35,14 @@ def deployment_scores(cell: StudyCell, data_dir: Path | None) -> dict[str, Any]:
     """Scores on the deployment by ensemble, those on the source under `source_…`, and what ν (auto) chose."""
     rows = shifts.load(cell.dataset, cell.seed, cell.n_train, data_dir)
     how: dict[str, Any] = {"max_iter": cell.epochs[-1], "random_state": cell.seed}
-    standard = EnsembleClassifier("standard", cell.n_members, early_stopping=True, **how).fit(rows.x, rows.y)
+    # Unlabelled rows have no part in its training, but in the scaling of columns, as everywhere here.
+    standard = EnsembleClassifier("standard", cell.n_members, early_stopping=True, **how)
+    standard.fit(rows.x, rows.y, X_unlabeled=rows.x_unlabeled)
     nu = NuEnsembleClassifier(cell.n_members, **how).fit(rows.x, rows.y, X_unlabeled=rows.x_unlabeled)
     of_source = NuEnsembleClassifier(cell.n_members, **how).fit(rows.x, rows.y, X_unlabeled=rows.x_source_test)
     predicted = {name: _on(each, rows) for name, each in (("standard", standard), ("nu_auto", nu))}
     predicted["nu_source"] = _on(of_source, rows)
-    for name, temperature in (("temperature", standard.temperature_), ("pseudocal", _pseudocal(standard, rows))):
+    for name, temperature in (("temperature_scaled", standard.temperature_), ("pseudocal", _pseudocal(standard, rows))):
         parts = (scale_temperature(part.mean(axis=0, dtype=np.float64), temperature) for part in predicted["standard"])
         predicted[name] = tuple(part[None] for part in parts)
 

@@ -24,4 +24,4 @@ def test_every_method_is_scored_on_the_deployment_and_on_the_source() -> None:
     assert {"source_standard", *(f"source_{name}" for name in TITLES)} <= set(found)
     assert found["oracle"]["nll"] <= found["standard"]["nll"]
     assert 0 <= found["choice"]["accuracy_there"] <= 1
-    assert found["temperature"]["accuracy"] == found["standard"]["accuracy"]
+    assert found["temperature_scaled"]["accuracy"] == found["standard"]["accuracy"]
