@@ -8,12 +8,13 @@ VERSIONS ?= -c constraints.txt
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test lint test-slow tables docs wheel smoke benchmark clean
+.PHONY: help demo test lint test-slow torture tables docs wheel smoke benchmark clean
 
 help:
 	@echo "make demo       set up, train on the embedded digits, print a table, write demo-report/report.html"
 	@echo "make test       set up, run the linters and the tests (under 8 minutes on two cores)"
 	@echo "make test-slow  the tests that take minutes or need data sets"
+	@echo "make torture    kills, faults, damaged files, malformed arguments, load: up to 30 minutes; SEED=1 for another seed"
 	@echo "make tables     write the documentation's tables anew from the files under results/"
 	@echo "make docs       build the documentation into docs/_build"
 	@echo "make wheel      build the wheel and the sdist into dist/ and check their metadata"
@@ -40,6 +41,10 @@ test: $(STAMP) lint
 
 test-slow: $(STAMP)
 	NU_ENSEMBLES_TEST_OPTIMISED=1 $(BIN)/python -m pytest -m slow
+
+SEED ?= 0
+torture: $(STAMP)
+	$(BIN)/python benchmarks/torture --seed $(SEED) --out results/torture.json
 
 # What trains something is left out: `python docs/make_tables.py --help` says how to measure it.
 tables: $(STAMP)

@@ -57,6 +57,10 @@ METHODS: dict[str, tuple[Method, int]] = {  # and the labelled rows a step
     "pac2b, argmax": (Pac2B("argmax"), BATCH),
     "pac2b, expected": (Pac2B("expected"), BATCH),
     "dice": (nu.methods.Dice(), BATCH),
+    "repulsive, function": (nu.methods.RepulsiveEnsemble(), BATCH),
+    "repulsive, weight": (nu.methods.RepulsiveEnsemble("weight"), BATCH),
+    "repulsive, weight, svgd": (nu.methods.RepulsiveEnsemble("weight", "svgd"), BATCH),
+    "feature_flow": (nu.methods.FeatureFlow(), BATCH),
     "agree_to_disagree, v1": (AgreeToDisagree(), BATCH),
     "agree_to_disagree, v2": (AgreeToDisagree(variant="v2"), BATCH),
 }

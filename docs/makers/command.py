@@ -16,7 +16,9 @@ from makers import (
     performance,
     readme,
     rivals,
+    speed,
     studies,
+    taken_elsewhere,
     theory,
     walk,
 )
@@ -32,9 +34,11 @@ MAKERS: dict[str, Maker] = {
     "corruptions": corruptions.MAKER,
     "deployment": deployment.MAKER,
     "metrics": metrics.MAKER,
+    "taken-elsewhere": taken_elsewhere.MAKER,
     "theory": theory.MAKER,
     "tables": own_tables.MAKER,
     "walk": walk.MAKER,
+    "speed": speed.MAKER,
     "commits": commits.MAKER,
 }
 

@@ -11,14 +11,22 @@ from typing import Any
 from nu_ensembles.errors import InputError
 
 
-def check_whole(value: Any, name: str, least: int = 1) -> int:
-    """A whole number of at least `least`."""
+def shown(value: Any) -> str:
+    """A value in a sentence: one line, not too long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def check_whole(value: Any, name: str, least: int = 1, most: int | None = None) -> int:
+    """A whole number of at least `least`, and of at most `most`."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = None
     if number is None or number < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+        raise InputError(f"{name} must be a whole number of at least {least}, not {shown(value)}.")
+    if most is not None and number > most:
+        raise InputError(f"{name} must be at most {most}, not {shown(value)}.")
     return number
 
 
@@ -29,7 +37,7 @@ def check_positive(value: Any, name: str, zero_allowed: bool = False, below: flo
     if not math.isfinite(number) or number < 0 or (number == 0 and not zero_allowed) or number >= below:
         least = "number of at least" if zero_allowed else "number above"
         limit = "" if below == math.inf else f" and below {below:g}"
-        raise InputError(f"{name} must be a {least} 0{limit}, not {value!r}.")
+        raise InputError(f"{name} must be a {least} 0{limit}, not {shown(value)}.")
     return number
 
 

@@ -41,4 +41,6 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:
     names = sorted(known)
     near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.4)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return InputError(f"Unknown {kind} {name!r}.{hint} Known: {', '.join(names)}.")
+    shown = " ".join(repr(name).split())
+    shown = shown if len(shown) <= 200 else f"{shown[:197]}..."
+    return InputError(f"Unknown {kind} {shown}.{hint} Known: {', '.join(names)}.")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nu_ensembles.cli.output import number, show, strict, table
+from nu_ensembles.errors import InputError
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -44,3 +48,26 @@ def test_columns_are_as_wide_as_their_widest_cell():
 
 def test_a_figure_that_does_not_exist_is_a_dash():
     assert [number(0.12345), number(float("nan")), number(float("inf"))] == ["0.1235", "–", "inf"]
+
+
+class Full(io.StringIO):
+    """A standard output without room, as /dev/full is."""
+
+    def write(self, text: str) -> int:
+        raise OSError(28, "No space left on device")
+
+    def fileno(self) -> int:
+        return self._spare
+
+    def __init__(self, spare: int) -> None:
+        super().__init__()
+        self._spare = spare
+
+
+def test_a_full_standard_output_takes_nothing_from_what_is_saved(monkeypatch, capsys, tmp_path):
+    with open(tmp_path / "spare", "wb") as spare:
+        monkeypatch.setattr(sys, "stdout", Full(spare.fileno()))
+        show({"out": "model"}, "Saved in model", as_json=False)
+        with pytest.raises(InputError, match=r"Standard output cannot be written \(No space left on device\)"):
+            show({"n_rows": 3}, "three rows", as_json=True)
+    assert "but all is done: see model" in capsys.readouterr().err

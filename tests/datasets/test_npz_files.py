@@ -1,6 +1,8 @@
 """npz files: conventional names, no pickles, and a sentence for each way in which a file can be wrong."""
 
+import io
 import re
+import zipfile
 
 import numpy as np
 import pytest
@@ -128,3 +130,18 @@ def test_a_single_array_under_that_ending_says_how_to_save_it(tmp_path):
         np.save(file, rows)
     with pytest.raises(InputError, match=r"data\.npz holds a single array: save it with numpy\.savez\("):
         read_table(tmp_path / "data.npz")
+
+
+def test_an_array_that_unpacks_to_hundreds_of_times_its_size_is_refused_unread(tmp_path):
+    np.savez_compressed(tmp_path / "bomb.npz", X=np.zeros((80_000, 1000), np.uint8))
+    with pytest.raises(InputError, match=r"unpacks to \d+ times its size"):
+        read_table(tmp_path / "bomb.npz")
+
+
+def test_a_header_that_claims_more_numbers_than_there_are_is_refused(tmp_path):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**13, 1)})
+    with zipfile.ZipFile(tmp_path / "rows.npz", "w") as archive:
+        archive.writestr("X.npy", header.getvalue())
+    with pytest.raises(DamagedFileError, match="not a complete npz file"):
+        read_table(tmp_path / "rows.npz")

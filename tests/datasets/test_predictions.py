@@ -79,3 +79,11 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_touched(tmp_path, name
         write_predictions(tmp_path / name, probabilities, classes, row_names)
     assert os.listdir(tmp_path) == ["taken.csv"]
     assert (tmp_path / "taken.csv").read_text() == "mine"
+
+
+def test_what_a_spreadsheet_would_run_is_text_in_a_csv_file(tmp_path):
+    names = ["=HYPERLINK(1)", "@SUM", "-1"]
+    write_predictions(tmp_path / "p.csv", np.eye(3), names, row_names=["+a", "-2.5e3", "b"])
+    lines = (tmp_path / "p.csv").read_text().splitlines()
+    assert lines[0] == "file,prediction,confidence,p_=HYPERLINK(1),p_@SUM,p_-1"
+    assert [line.split(",")[:2] for line in lines[1:]] == [["'+a", "'=HYPERLINK(1)"], ["-2.5e3", "'@SUM"], ["b", "-1"]]

@@ -10,13 +10,13 @@ from cyclopts import Parameter
 from nu_ensembles.cli.options import FLAG, OUTPUT, Json
 from nu_ensembles.cli.output import show
 
-ENDINGS = {"onnx": ".onnx", "stablehlo": ".stablehlo"}
+ENDINGS = {"onnx": ".onnx", "stablehlo": ".stablehlo", "hub": "-hub"}
 
 
 def export(
     model: Path,
     *,
-    format: Literal["onnx", "stablehlo"] = "onnx",
+    format: Literal["onnx", "stablehlo", "hub"] = "onnx",
     members: Annotated[bool, FLAG] = False,
     uncertainty: Annotated[bool, FLAG] = False,
     out: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
@@ -35,7 +35,8 @@ def export(
 
     Args:
       model: Folder that fit has written.
-      format: onnx, for onnxruntime and others (needs the extra onnx), or stablehlo, which JAX alone runs.
+      format: onnx, for onnxruntime and others (needs the extra onnx); stablehlo, which JAX alone runs; or hub, a folder
+        for a model hub: the model's own files and a README.md of what its fit found.
       members: Give each member's probabilities, too.
       uncertainty: Give how much the members disagree about a row, too, in nats.
       out: New file; MODEL with the ending of the format by default.
@@ -46,6 +47,10 @@ def export(
     wanted = {"probabilities": True, "members": members, "uncertainty": uncertainty}
     path = out or model.with_name(model.resolve().name + ENDINGS[format])
     outputs = [name for name, asked in wanted.items() if asked]
+    if format == "hub":
+        Ensemble.load(model).save(path, model_card=True)
+        show({"command": "export", "out": path}, f"{path}: look at its README.md before you upload it.", json)
+        return
     exported = Ensemble.load(model).export(path, format, outputs=outputs)
     result = {
         "command": "export",

@@ -65,6 +65,21 @@ class NetworkForm:
         return max([*lists, int(depth) if isinstance(depth, int) else 0], default=0)
 
 
+def _wrapper_option(value: Any, where: str) -> Any:
+    """An option of what is around a network: a number, a word, or a list of words."""
+    return (
+        list(listing(text(200), most=10_000)(value, where)) if isinstance(value, list) else _layer_option(value, where)
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WrapperForm:
+    """What is around the network: `models.wrapped` makes it."""
+
+    name: str = stored(text(200))
+    options: Mapping[str, Any] = stored(mapping(_wrapper_option))
+
+
 def _share(value: Any, where: str) -> float:
     """A number from 0 to 1."""
     share = number()(value, where)
@@ -97,6 +112,8 @@ class Manifest:
     format: int = stored(whole(1))
     package: str = stored(text(200))
     model: NetworkForm | None = stored(optional(form(NetworkForm)))
+    # Versions up to 4 know of nothing around a network.
+    wrapper: WrapperForm | None = stored(optional(form(WrapperForm)), absent=None)
     n_members: int = stored(whole(1, MOST_MEMBERS))
     # Version 1 has as many networks as members.
     n_networks: int | None = stored(optional(whole(1, MOST_MEMBERS)), absent=None)

@@ -70,11 +70,16 @@ def labels_from_text(cells: Sequence[str]) -> np.ndarray:
     if len(filled) < len(cells):
         labels = iter(labels_from_text(filled).tolist())
         return np.array([None if _is_no_label(cell) else next(labels) for cell in cells], object)
+    if any("\0" in cell for cell in cells):
+        raise InputError("A label holds a NUL byte, which text of NumPy loses; remove it.")
     if all(map(_INTEGER.fullmatch, cells)):
         return np.array(cells, dtype=np.int64)
     # A decimal point somewhere, so that "007" stays text.
     if any("." in cell for cell in cells) and all(map(_DECIMAL.fullmatch, cells)):
-        return np.array(cells, dtype=np.float64)
+        numbers = np.array(cells, dtype=np.float64)
+        # From here on different numbers may be the same in floating point, so these are names.
+        if np.abs(numbers).max() < 2**53:
+            return numbers
     return np.array(cells, dtype=np.str_)
 
 

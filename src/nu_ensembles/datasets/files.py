@@ -74,6 +74,8 @@ def read_table(
       InputError: the file cannot be used as it is; `DamagedFileError` if it is truncated or unreadable.
     """
     options = ReadOptions(target, columns, drop, ignore, image_size, channels, keep, column_types)
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"The path of a file is text, not a {type(path).__name__}.")
     path = Path(path)
     if path == STANDARD_INPUT:
         return read_csv(path, options)

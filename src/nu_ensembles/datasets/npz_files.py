@@ -6,6 +6,7 @@ Pickled objects are never loaded: through them a file from a stranger could run 
 from __future__ import annotations
 
 import contextlib
+import math
 import tokenize
 import zipfile
 import zlib
@@ -28,6 +29,9 @@ _UNREADABLE = (
     *(OSError, ValueError, EOFError, KeyError, TypeError, SyntaxError, RuntimeError),
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
 )
+
+# Bytes that may be unpacked from however little, and how many times its size anything larger may unpack to.
+HARMLESS, MOST_TIMES = 64 << 20, 200
 
 
 def read_npz(path: Path, options: ReadOptions) -> Table:
@@ -61,14 +65,39 @@ def _opened(path: Path) -> Iterator[NpzFile]:
 
 
 def _array(path: Path, archive: NpzFile, name: str) -> np.ndarray:
+    _refuse_what_unpacks_without_end(path, archive, name)
     try:
         return np.asarray(archive[name])
+    except MemoryError as error:
+        raise InputError(f"The array {name!r} of {path} does not fit into memory: give fewer rows.") from error
     except _UNREADABLE as error:
         if "allow_pickle" in str(error):
             raise InputError(
                 f"The array {name!r} of {path} holds Python objects, which could run programs when loaded: "
                 "save it as an array of numbers or text."
             ) from error
+        raise _damaged(path) from error
+
+
+def _refuse_what_unpacks_without_end(path: Path, archive: NpzFile, name: str) -> None:
+    """Before anything is unpacked: a quarter of a megabyte can stand for gigabytes of zeros."""
+    members = {each.filename.removesuffix(".npy"): each for each in archive.zip.infolist()} if archive.zip else {}
+    size, packed = (members[name].file_size, members[name].compress_size) if name in members else (0, 0)
+    if size > HARMLESS and size > MOST_TIMES * packed:
+        raise InputError(
+            f"The array {name!r} of {path} unpacks to {size // max(packed, 1)} times its size: save it with "
+            "numpy.savez, not packed, if that is right."
+        )
+    try:
+        with archive.zip.open(members[name]) as file:  # pyright: ignore[reportOptionalMemberAccess]
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = read(file)
+            if dtype.kind != "O" and math.prod(shape) * dtype.itemsize > size:
+                raise _damaged(path)
+    except DamagedFileError:
+        raise
+    except _UNREADABLE as error:
         raise _damaged(path) from error
 
 

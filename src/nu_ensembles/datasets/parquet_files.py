@@ -87,7 +87,8 @@ def _labels(path: Path, name: str, column: Any) -> np.ndarray:
     if types.is_string(column.type) or types.is_large_string(column.type):
         return np.array(column.to_pylist(), dtype=np.str_)
     if types.is_integer(column.type):
-        return column.cast(pa.int64()).to_numpy()
+        # Unsigned numbers beyond 2^63 stay what they are.
+        return column.to_numpy() if types.is_uint64(column.type) else column.cast(pa.int64()).to_numpy()
     if types.is_boolean(column.type) or types.is_floating(column.type):
         return column.to_numpy()
     raise InputError(f"The target {name!r} of {path} is of type {column.type}: use whole numbers or text.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,9 @@ import numpy as np
 
 from nu_ensembles.errors import InputError, MissingExtraError, unknown_name
 from nu_ensembles.storage import refuse_existing, write_bytes
+
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def write_predictions(
@@ -71,10 +75,20 @@ def check_predictions_path(path: str | os.PathLike[str]) -> None:
 def _csv(columns: dict[str, np.ndarray]) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
+    columns = {_as_text(name): _without_formulas(column) for name, column in columns.items()}
     writer.writerow(columns)
     # Scalars of NumPy print the shortest digits that read back as the same number of the same width.
     writer.writerows(zip(*columns.values(), strict=True))
     return text.getvalue().encode()
+
+
+def _without_formulas(column: np.ndarray) -> np.ndarray:
+    return np.array([_as_text(cell) for cell in column.tolist()], np.str_) if column.dtype.kind == "U" else column
+
+
+def _as_text(cell: str) -> str:
+    """A cell that a spreadsheet would run as a formula, with the apostrophe that makes it text there."""
+    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
 def _npz(columns: dict[str, np.ndarray]) -> bytes:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nu_ensembles.checks import check_whole
 from nu_ensembles.errors import InputError
 
 
@@ -32,7 +33,7 @@ def split(
       For each name the row numbers, int64 `[size]`, in random order.
     """
     counts = _counts(n_rows, sizes)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(check_whole(seed, "seed", least=0))
     groups = [rng.permutation(group) for group in _groups(n_rows, stratify)]
     parts = {}
     for name, count in counts.items():
@@ -67,6 +68,9 @@ def published_split(
 
 
 def _counts(n_rows: int, sizes: Mapping[str, int | None]) -> dict[str, int]:
+    n_rows = check_whole(n_rows, "n_rows", least=0)
+    if not isinstance(sizes, Mapping):
+        raise InputError(f"sizes must name the parts and their numbers of rows, as in {{'train': 50}}, not {sizes!r}.")
     for name, size in sizes.items():
         if size is not None and (not isinstance(size, int | np.integer) or size < 0):
             raise InputError(f"The size of part {name!r} must be a whole number of rows, not {size!r}.")

@@ -49,6 +49,7 @@ class LanePool:
         predicted: Sequence[np.ndarray] = (),
     ) -> None:
         self.program, self.all_lanes, self.data = assembly
+        self.lanes_a_set = lanes_a_set
         n_lanes = self.all_lanes.n_lanes
         named = "vectorised" if plan == "sharded" else plan
         decision = choose_plan(named, self.all_lanes.method, self.program, self.data, n_lanes)
@@ -66,6 +67,10 @@ class LanePool:
     def _run(self, indices: np.ndarray) -> Run:
         lanes = self.all_lanes.select(indices)
         return Run(self.program, lanes, self.data, on_host=self.on_host, failures=self.failures)
+
+    def lanes_of(self, sets: Sequence[int]) -> np.ndarray:
+        """The lanes of these sets, by their numbers."""
+        return np.concatenate([number * self.lanes_a_set + np.arange(self.lanes_a_set) for number in sets])
 
     def advance(self, to_step: int, on_chunk: Callable[[int, float], None]) -> None:
         """Trains all remaining lanes up to a step; `on_chunk(lane steps done, loss)` reports."""

@@ -82,7 +82,9 @@ def batch_and_key(program: Program, data: TrainingData, step: Array, lane: Lanes
     if data.x_unlabeled is not None and data.n_unlabeled is not None:
         order, size = engine.lane_key(lane.key, engine.UNLABELED_ORDER), program.unlabeled_batch_size
         u_rows = batch_rows(order, step, 1, size, data.n_unlabeled, len(data.x_unlabeled), least_rows=1)[0]
-    return engine.make_batch(program, data, lane.member, rows, u_rows, keys)._replace(step=step), network_key
+    return engine.make_batch(program, data, lane.member, rows, u_rows, keys)._replace(
+        step=step, n_rows=lane.n_rows
+    ), network_key
 
 
 def optimiser(program: Program, lane: Lanes) -> optax.GradientTransformation:

@@ -6,7 +6,6 @@ The loop over steps runs on the device (`loop.py`), or on the host, one call a s
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
 from typing import Any, Literal
 
@@ -20,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 from nu_ensembles.engine.blocks import Block, LastingOrders, block_of, block_shapes, steps_a_block
 from nu_ensembles.engine.fast.compilation import jitted_without_search, leave_out_slow_engines, step_options
 from nu_ensembles.engine.fast.host_steps import host_steps, lowered_halves
-from nu_ensembles.engine.fast.threads import in_background, side_by_side
+from nu_ensembles.engine.fast.threads import side_by_side
 from nu_ensembles.engine.finite import state_is_finite
 from nu_ensembles.engine.initial import initial_auxiliary, initial_state, initial_state_shapes
 from nu_ensembles.engine.loop import compiled_loop
@@ -123,8 +122,7 @@ class Run:
                 steps = self.program, self.state, self.lanes, self.data, block
                 self.state, losses = host_steps(*steps, self.step, end)
             else:
-                following = number + 1 if end < to_step else None
-                self.state, losses = self._steps_of_a_block(block, end, following)
+                self.state, losses = self._steps_of_a_block(block, end)
             first, self.step = self.step, end
             finite = jitted_is_finite(self.state, self.program.optimiser is not None)
             for each in (finite, self.state.failed_at, losses):
@@ -134,16 +132,10 @@ class Run:
                 on_chunk(self.step, np.asarray(losses))
             self._refuse_failures()
 
-    def _steps_of_a_block(self, block: Block, end: int, following: int | None) -> tuple[LaneState, Array]:
-        """The state after steps up to `end` in one compiled call, and the mean losses `[R]`.
-
-        The call returns when the steps are nearly done: the host looks at the end of the loop. Another thread draws the
-        `following` block meanwhile.
-        """
+    def _steps_of_a_block(self, block: Block, end: int) -> tuple[LaneState, Array]:
+        """The state after steps up to `end` in one compiled call, and the mean losses `[R]`."""
         steps, static = self._loop
-        arguments = self.state, self.lanes, self.data, block, np.int32(self.step), np.int32(end)
-        with in_background(lambda: self._block_of(following)) if following is not None else nullcontext():
-            return steps(*static, *arguments)
+        return steps(*static, self.state, self.lanes, self.data, block, np.int32(self.step), np.int32(end))
 
     @property
     def _loop(self) -> tuple[Any, tuple[Any, ...]]:

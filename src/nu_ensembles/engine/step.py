@@ -117,7 +117,7 @@ def draw_batch(program: Program, lanes: Lanes, data: TrainingData, draws: Draws,
     """The batches of all lanes, leaves `[R, …]`."""
     rows = jnp.take_along_axis(lanes.rows, draws.rows, axis=1)
     batch = jax.vmap(partial(make_batch, program, data))(lanes.member, rows, draws.unlabeled_rows, draws.batch_keys)
-    return batch._replace(step=jnp.full(lanes.member.shape, step))
+    return batch._replace(step=jnp.full(lanes.member.shape, step), n_rows=lanes.n_rows)
 
 
 def train_step(

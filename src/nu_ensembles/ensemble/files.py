@@ -20,9 +20,11 @@ from nu_ensembles._version import __version__
 from nu_ensembles.companion import Companion
 from nu_ensembles.contents import Manifest, array_of, classes_to_json, parsed, refuse_not_finite, unfit
 from nu_ensembles.engine.initial import stacked_shapes
+from nu_ensembles.ensemble.model_card import FILE, model_card
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.models import Model, from_spec, network_for, split_variables
 from nu_ensembles.models.inspect import variable_shapes
+from nu_ensembles.models.wrapped import unwrapped, wrapped
 from nu_ensembles.problem import Standardisation
 from nu_ensembles.tables import TableEncoding
 
@@ -30,16 +32,19 @@ if TYPE_CHECKING:
     from nu_ensembles.ensemble.trained import Ensemble
 
 # Version 1 knows nothing of dropout masks, version 2 nothing of tables, version 3 nothing of calibrators, version 4
-# nothing of companions; what has none of these is still written as version 1, for older versions to read.
-FORMAT = 5
+# nothing of companions, version 5 nothing of networks around others; what has none of these is still written as version
+# 1, for older versions to read.
+FORMAT = 6
 MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"
 COMPANION = "companion/"
 
 
-def write_ensemble(ensemble: Ensemble, folder: str | Path) -> None:
+def write_ensemble(ensemble: Ensemble, folder: str | Path, with_card: bool = False) -> None:
     """Writes an ensemble into a new folder, which appears whole or not at all."""
     with storage.new_folder(folder) as inside:
         fill_folder(ensemble, inside)
+        if with_card:
+            storage.write_bytes(inside / FILE, model_card(ensemble).encode())
 
 
 def fill_folder(ensemble: Ensemble, inside: Path) -> None:
@@ -53,10 +58,12 @@ def fill_folder(ensemble: Ensemble, inside: Path) -> None:
     if ensemble.companion is not None:
         arrays |= {f"{COMPANION}{name}": value for name, value in ensemble.companion.arrays().items()}
     checksum = storage.save_arrays(inside / WEIGHTS, arrays)
+    network, wrapper = unwrapped(ensemble.model)
     manifest = {
         "format": _format(ensemble),
         "package": f"nu-ensembles {__version__}",
-        "model": ensemble.model.spec.to_dict() if ensemble.model.spec else None,
+        "model": network.spec.to_dict() if network.spec else None,
+        **({} if wrapper is None else {"wrapper": wrapper.to_dict()}),
         "n_members": ensemble.n_members,
         "n_networks": ensemble.n_networks,
         "row_shape": list(ensemble.row_shape),
@@ -89,7 +96,7 @@ def read_fields(folder: str | Path, model: Model | None) -> dict[str, Any]:
     arrays = storage.load_arrays(weights, manifest.weights.sha256)
     where = f"The weights {weights}"
     refuse_not_finite(arrays, where)
-    network = _network(manifest, model, folder, len(arrays))
+    network = _wrapped(manifest, _network(manifest, model, folder, len(arrays)), folder)
     encoding = None
     if manifest.table is not None:
         encoding = TableEncoding.from_json(manifest.table, f"The manifest {folder / MANIFEST}: 'table'")
@@ -166,8 +173,24 @@ def _network(manifest: Manifest, model: Model | None, folder: Path, n_arrays: in
         ) from error
 
 
+def _wrapped(manifest: Manifest, network: Model, folder: Path) -> Model:
+    """The network with what was around it."""
+    form = manifest.wrapper
+    if form is None:
+        return network
+    try:
+        return wrapped(network, form.name, **form.options)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise DamagedFileError(
+            f"What is around the network in {folder / MANIFEST} cannot be made: {error} It was altered; restore it "
+            "from a copy."
+        ) from error
+
+
 def _format(ensemble: Ensemble) -> int:
     """The oldest version of the manifest that says all there is."""
+    if unwrapped(ensemble.model)[1] is not None:
+        return 6
     if ensemble.companion is not None:
         return 5
     if ensemble.calibrator is not None:

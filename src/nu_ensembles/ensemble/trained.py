@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -15,21 +15,21 @@ from nu_ensembles.checks import check_whole, refuse_forks
 from nu_ensembles.companion import Companion
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.ensemble.files import read_fields, write_ensemble
+from nu_ensembles.ensemble.state import fields_of, state_of
+from nu_ensembles.ensemble.taken_elsewhere import TakenElsewhere
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.temperature import scale_temperature
 from nu_ensembles.models import Model
+from nu_ensembles.models.wrapped import unwrapped
 from nu_ensembles.problem import Standardisation, as_table, check_kind, check_rows, network_rows
 from nu_ensembles.tables import Expected, RawTable, TableEncoding, rows_of
-
-if TYPE_CHECKING:
-    from nu_ensembles.export import CompiledEnsemble, Exported
 
 # Rows that are scaled and checked at a time: bounded memory however many rows come in.
 ROWS_PER_PASS = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Ensemble:
+class Ensemble(TakenElsewhere):
     """K trained members.
 
     Attributes:
@@ -81,13 +81,21 @@ class Ensemble:
 
     def __repr__(self) -> str:
         """One line: the fields hold millions of numbers."""
-        network = self.model.spec.name if self.model.spec else "a network of your own"
+        inside, _ = unwrapped(self.model)
+        network = inside.spec.name if inside.spec else "a network of your own"
         method = f", method {self.training['method']}" if "method" in self.training else ""
         beside = "" if self.companion is None else f", pooled with a forest (weight {self.companion.weight:.2f})"
         return (
             f"<Ensemble: {self.n_members} members of {network}, {len(self.classes)} classes, rows of shape "
             f"{self.row_shape}{method}, temperature {self.temperature:.4g}{beside}>"
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state_of(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in fields_of(state).items():
+            object.__setattr__(self, name, value)
 
     @property
     def n_members(self) -> int:
@@ -184,46 +192,14 @@ class Ensemble:
             check_kind(part, self.pixels, "X")
         return network_rows(part, self.standardisation)
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, model_card: bool = False) -> None:
         """Writes the ensemble into a new folder, which appears whole or not at all.
 
         Args:
           folder: its path; refused if it exists.
+          model_card: put a README.md beside, as model hubs show it.
         """
-        write_ensemble(self, folder)
-
-    def export(
-        self,
-        path: str | Path,
-        format: str = "onnx",
-        *,
-        outputs: Sequence[str] = ("probabilities",),
-        sample: Any = None,
-    ) -> Exported:
-        """Writes one file that answers as this ensemble does, in which its scaling, calibration and all members are.
-
-        Before the file appears it is run, on rows drawn as the training rows were scaled and on `sample`, and refused
-        if a probability differs by more than 1e-5. What its inputs are: docs/deploy.md.
-
-        Args:
-          path: of a new file; of StableHLO a description for readers is put beside it, `path.json`.
-          format: "onnx" (extra `onnx`), or "stablehlo", which JAX alone reads on CPUs and CUDA GPUs.
-          outputs: of "probabilities", "members" `[N, K, C]` and "uncertainty", the members' disagreement in nats.
-          sample: rows of your own to try it on, `[N, …]` or a data frame.
-        """
-        from nu_ensembles.export import export_ensemble
-
-        return export_ensemble(self, path, format, outputs, sample)
-
-    def compile(self, outputs: Sequence[str] = ("probabilities",)) -> CompiledEnsemble:
-        """This ensemble made ready to answer single rows and small batches at once, from any number of threads.
-
-        Args:
-          outputs: what it gives, as in `export`.
-        """
-        from nu_ensembles.export import CompiledEnsemble
-
-        return CompiledEnsemble(self, outputs)
+        write_ensemble(self, folder, model_card)
 
     @classmethod
     def load(cls, folder: str | Path, model: Model | None = None) -> Ensemble:

@@ -194,7 +194,6 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         folder = self._run_folder(seed, problem.classes)
         method, how = self._method_and_search()
         max_iter = check_whole(self.max_iter, "max_iter")
-        accompany = tuning.check_companion(self.companion, problem.row_shape)
         settings = Settings(
             batch_size=self.batch_size,
             unlabeled_batch_size=self.unlabeled_batch_size,
@@ -215,6 +214,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             model_options=self.model_options,
             validation=held_out,
         )
+        accompany = tuning.check_companion(self.companion, problem.row_shape)
         calibrators = tuning.check_calibration(self.calibration, self.temperature)
         self.shift_ = two_sample_of(problem)
         folds = []

@@ -20,7 +20,6 @@ from nu_ensembles.engine.batches import padded_size
 from nu_ensembles.export.answer import answers, check_outputs
 from nu_ensembles.export.source import Exportable
 from nu_ensembles.models import uses_convolution
-from nu_ensembles.problem import check_kind
 
 # Rows that go through the program at once; of images fewer, as in `engine/predict.py`.
 ROWS_AT_ONCE = 1024
@@ -95,20 +94,27 @@ class CompiledEnsemble:
           x: `[N, …]`.
         """
         ensemble = self.ensemble
-        plain = type(x) is np.ndarray and ensemble.encoding is None and x.shape[1:] == ensemble.row_shape
-        if (
-            plain
-            and len(x)
-            and ensemble.standardisation is None
-            and x.dtype == (np.uint8 if self._pixels else np.float32)
-        ):
-            check_kind(x, ensemble.pixels, "X")
-            if self._pixels or np.isfinite(x).all():
-                return x
+        if type(x) is np.ndarray and len(x) and x.shape[1:] == ensemble.row_shape and ensemble.encoding is None:
+            found = self._plain_rows(x)
+            if found is not None:
+                return found
         found = ensemble._rows(x)
         if len(found) == 0:
             return np.zeros((0, *ensemble.row_shape), np.uint8 if self._pixels else np.float32)
         return ensemble._network_rows(found)
+
+    def _plain_rows(self, x: np.ndarray) -> np.ndarray | None:
+        """Rows that need no more than scaling; None for all others, in whose way a sentence may stand."""
+        scaling = self.ensemble.standardisation
+        if scaling is None:
+            good = x.dtype == np.uint8 if self._pixels else x.dtype == np.float32 and bool(np.isfinite(x).all())
+            return x if good else None
+        if x.dtype not in (np.float32, np.float64):
+            return None
+        with np.errstate(all="ignore"):
+            scaled = scaling(x)
+        # What is not finite before is not afterwards.
+        return scaled if np.isfinite(scaled).all() else None
 
     def warm(self, rows: int) -> CompiledEnsemble:
         """Compiles the programs for batches of up to so many rows, so that nobody waits for that later.
@@ -130,7 +136,8 @@ class CompiledEnsemble:
             padded[:n_rows] = rows
             rows = padded
         found = self._compiled(size, rows)(self._variables, rows)
-        return {name: np.asarray(value)[:n_rows] for name, value in found.items()}
+        whole = {name: np.asarray(value) for name, value in found.items()}
+        return whole if n_rows == size else {name: value[:n_rows] for name, value in whole.items()}
 
     def _compiled(self, size: int, rows: np.ndarray) -> Any:
         program = self._programs.get(size)

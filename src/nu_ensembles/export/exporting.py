@@ -171,3 +171,14 @@ def _advice(ensemble: Any, kind: Format) -> str:
         )
     other = "stablehlo" if kind == "onnx" else "onnx"
     return f"try format={other!r}, and report the network as a bug."
+
+
+def torch_ensemble(ensemble: Any) -> Any:
+    """See `Ensemble.to_torch`."""
+    try:
+        import torch  # noqa: F401  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise MissingExtraError("to_torch", "torch") from error
+    from nu_ensembles.export.torch_module import torch_module
+
+    return torch_module(_plain(ensemble))

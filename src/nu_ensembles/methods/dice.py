@@ -25,8 +25,9 @@ from jax import Array
 
 from nu_ensembles.checks import check_coefficient, check_whole
 from nu_ensembles.errors import InputError
+from nu_ensembles.methods.forward import FeatureForward, Forward
 from nu_ensembles.methods.losses import at_least_float32, cross_entropy
-from nu_ensembles.methods.protocol import BaseMethod, Batch, FeatureForward, Forward, Method, Shape, is_zero, method
+from nu_ensembles.methods.protocol import BaseMethod, Batch, Method, Shape, is_zero, method
 from nu_ensembles.methods.standard import Standard
 
 # Points of the same class that each point is paired with. More lower the noise of the estimate; in a batch of 32 from

@@ -13,7 +13,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from nu_ensembles.checks import check_whole
+from nu_ensembles.errors import InputError
 from nu_ensembles.problem.seeds import random_key
+
+MOST_LABELS = 1 << 31
 
 
 def random_labels(seed: int | Array, n_points: int, n_classes: int, n_members: int) -> Array:
@@ -36,6 +39,11 @@ def random_labels(seed: int | Array, n_points: int, n_classes: int, n_members: i
     """
     n_points = check_whole(n_points, "n_points", least=0)
     n_classes, n_members = check_whole(n_classes, "n_classes"), check_whole(n_members, "n_members")
+    if n_points * (n_members + n_classes) > MOST_LABELS:
+        raise InputError(
+            f"{n_points} points with {n_members} labels each of {n_classes} classes are more than fit into "
+            "memory; draw them in parts."
+        )
     return _drawn(random_key(seed), n_points, n_classes, n_members)
 
 

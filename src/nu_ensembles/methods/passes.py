@@ -1,6 +1,6 @@
 """The network as a loss sees it: in training mode, with the keys and the mutable state of the step.
 
-These are the `Forward` of `protocol.py`: one for a member, one for all members of a joint method.
+These are the `Forward` of `forward.py`: one for a member, one for all members of a joint method.
 """
 
 from __future__ import annotations
@@ -44,6 +44,10 @@ class NetworkPass:
         output, features = logits_and_features(self.model, variables, x, key=self._next_key(), train=True)
         return self._logits(output), features
 
+    def at(self, params: Any) -> NetworkPass:
+        """The same network and keys at other parameters."""
+        return NetworkPass(self.model, params, self.state, self.key, self.first_key)
+
     def _next_key(self) -> Array:
         number, self.n_passes = self.n_passes, self.n_passes + 1
         if number == 0 and self.first_key is not None:
@@ -71,6 +75,10 @@ class JointPass:
     def with_features(self, x: Array) -> tuple[Array, Array]:
         """Logits `[K, B, C]`, and what enters the last layers, `[K, B, F]`."""
         return self._all_lanes(lambda forward, x: forward.with_features(x), x)
+
+    def at(self, params: Any) -> JointPass:
+        """The same networks and keys at other parameters."""
+        return JointPass(self.model, params, self.state, self.keys)
 
     def _all_lanes(self, pass_through: Callable[..., Any], *inputs: Array) -> Any:
         def one_lane(params: Any, state: Any, key: Array, *inputs: Array) -> tuple[Any, Any]:

@@ -13,12 +13,17 @@ from nu_ensembles.methods.trainer import Members, Trainer
 
 
 class Procedure(Carried):
-    """A way to train that is more than one loss; subclasses are frozen dataclasses with a `carry_out`."""
+    """A way to train that is more than one loss; subclasses are frozen dataclasses with a `carry_out`.
+
+    Attributes:
+      has_length: whether the number of steps plays a part, so that early stopping can choose it.
+    """
 
     name: ClassVar[str]
     shape: ClassVar[str] = "procedure"
     is_one_training: ClassVar[bool] = False
     is_independent: ClassVar[bool] = False
+    has_length: ClassVar[bool] = True
 
     @property
     def uses_unlabeled(self) -> bool:

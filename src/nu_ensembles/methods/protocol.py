@@ -17,8 +17,10 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
+from nu_ensembles.methods.forward import Forward
 from nu_ensembles.methods.trainer import TrainingRows
-from nu_ensembles.models import Model, logits_and_features, variable_shapes
+from nu_ensembles.models import Model
+from nu_ensembles.models.inspect import require_features
 
 Shape = Literal["independent", "joint", "sequential"]
 
@@ -37,6 +39,7 @@ class Batch(NamedTuple):
       key: the step's own PRNG key, for methods that draw (mixup); under a joint method one key per member.
       auxiliary: the method's own trainable parameters (see `Method.auxiliary`), empty where it has none.
       step: int32, how many steps were done before this one, for schedules; under a joint method one per member.
+      n_rows: int32, how many labelled rows the member trains on; under a joint method one per member.
     """
 
     x: Array
@@ -49,6 +52,7 @@ class Batch(NamedTuple):
     key: Array | None = None
     auxiliary: Any = ()
     step: Array | None = None
+    n_rows: Array | None = None
 
     def on_the_same_rows(self) -> Batch:
         """For joint methods that compare members point by point: every member gets the first one's rows.
@@ -62,20 +66,6 @@ class Batch(NamedTuple):
         u = None if self.x_unlabeled is None else of_the_first(self.x_unlabeled)
         x, y, weight = map(of_the_first, (self.x, self.y, self.weight))
         return self._replace(x=x, y=y, weight=weight, x_unlabeled=u, y_unlabeled=None)
-
-
-class Forward(Protocol):
-    """The member's network in training mode: `forward(x, u)` -> logits of x, logits of u, in one pass."""
-
-    def __call__(self, *inputs: Array) -> tuple[Array, ...]: ...
-
-
-class FeatureForward(Forward, Protocol):
-    """What the engine hands to a method that `uses_features`."""
-
-    def with_features(self, x: Array) -> tuple[Array, Array]:
-        """Logits `[B, C]` and what enters the last layer, `[B, F]`, in one pass."""
-        ...
 
 
 class Method(Protocol):
@@ -218,9 +208,7 @@ class BaseMethod(Carried):
     def network(self, given: Model, row_shape: tuple[int, ...]) -> Model:
         if self.uses_features:
             # A network that does not expose them is refused here, before anything is written.
-            x = jax.ShapeDtypeStruct((2, *row_shape), jnp.float32)
-            variables = variable_shapes(given, row_shape)
-            jax.eval_shape(lambda v, x: logits_and_features(given, v, x, key=None, train=False), variables, x)
+            require_features(given, row_shape)
         return given
 
     def unlabeled_targets(self, key: Array, n_points: int, n_classes: int, n_members: int) -> Array | None:

@@ -9,23 +9,30 @@ from typing import Any
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.methods.agree_to_disagree import AgreeToDisagree
 from nu_ensembles.methods.confidence_penalty import ConfidencePenalty
+from nu_ensembles.methods.cyclical_sgmcmc import CyclicalSGMCMC
 from nu_ensembles.methods.dice import Dice
+from nu_ensembles.methods.feature_flow import FeatureFlow
+from nu_ensembles.methods.hmc import HMC
 from nu_ensembles.methods.hyper_deep import HyperDeep
 from nu_ensembles.methods.label_smoothing import LabelSmoothing
+from nu_ensembles.methods.laplace import Laplace
 from nu_ensembles.methods.mc_dropout import McDropout
 from nu_ensembles.methods.mixup import Mixup
 from nu_ensembles.methods.nu import Nu
 from nu_ensembles.methods.pac2 import Pac2
 from nu_ensembles.methods.pac2b import Pac2B
 from nu_ensembles.methods.procedure import AnyMethod
+from nu_ensembles.methods.repulsive import RepulsiveEnsemble
 from nu_ensembles.methods.self_training import SelfTraining
 from nu_ensembles.methods.single import Single
 from nu_ensembles.methods.standard import Standard
 from nu_ensembles.methods.swag import Swag
+from nu_ensembles.methods.transformation_ensemble import TransformationEnsemble
 
 _LOSSES = (Standard, Nu, AgreeToDisagree, Pac2, Pac2B, Dice, LabelSmoothing, Mixup, ConfidencePenalty)
-_PROCEDURES = (Single, McDropout, Swag, HyperDeep, SelfTraining)
-METHODS: dict[str, type] = {cls.name: cls for cls in (*_LOSSES, *_PROCEDURES)}
+_FLOWS = (RepulsiveEnsemble, FeatureFlow)
+_PROCEDURES = (Single, McDropout, Swag, CyclicalSGMCMC, HMC, Laplace, HyperDeep, SelfTraining, TransformationEnsemble)
+METHODS: dict[str, type] = {cls.name: cls for cls in (*_LOSSES, *_FLOWS, *_PROCEDURES)}
 
 
 def build(name: str, **options: Any) -> AnyMethod:

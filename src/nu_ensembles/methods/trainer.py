@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
+import optax
 from jax import Array
 
 from nu_ensembles.models import Model
@@ -119,6 +120,7 @@ class Trainer(Protocol):
       rows: the user's data.
       validation: labelled rows for choices, scaled as the data are, or None if the user gave none.
       n_classes: how many classes (c).
+      model: the network that each is.
       members: the numbers of the members that are asked for.
       n_members: how many these are.
       n_steps: how long each network should train.
@@ -131,6 +133,7 @@ class Trainer(Protocol):
     rows: TrainingRows
     validation: TrainingRows | None
     n_classes: int
+    model: Model
     members: Sequence[int]
     n_members: int
     n_steps: int
@@ -154,6 +157,7 @@ class Trainer(Protocol):
         weight_decays: Sequence[float] | None = None,
         dropout: float | None = None,
         snapshots: Snapshots | None = None,
+        optimiser: optax.GradientTransformation | None = None,
     ) -> Networks:
         """Trains a network for each of the numbers, which decide initialisation, batches and random labels.
 
@@ -167,6 +171,25 @@ class Trainer(Protocol):
           weight_decays: one for each network, instead of the user's.
           dropout: another rate than the network's own.
           snapshots: when to copy the parameters on the way; None for never.
+          optimiser: another than the user's, with its own rate and decay. The same object shares compiled programs;
+            what distinguishes it should be a hyper-parameter of the method, too, by which checkpoints are told apart.
+        """
+        ...
+
+    def inputs(self, x: np.ndarray) -> np.ndarray:
+        """Rows as the networks take them: bytes are pixels and become x/255, numbers are of the training's dtype.
+
+        Args:
+          x: `[N, …]`, scaled as the user's data are.
+        """
+        ...
+
+    def logits_and_features(self, networks: Networks, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Logits `[len(networks), N, C]` and what enters the last layers, `[len(networks), N, F]`, in evaluation mode.
+
+        Args:
+          networks: which `train` returned.
+          x: `[N, …]`, scaled as the user's data are.
         """
         ...
 

@@ -72,7 +72,7 @@ def brier_decomposition(
       method: "argmax" or "exact".
       n_bins: bins per class of the exact method.
     """
-    if method not in ("argmax", "exact"):
+    if not isinstance(method, str) or method not in ("argmax", "exact"):
         raise unknown_name("method", method, ("argmax", "exact"))
     predictions = check_predictions(probs, labels)
     weights = unit_weights(len(predictions.labels))

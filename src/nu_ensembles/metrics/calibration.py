@@ -9,15 +9,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nu_ensembles.errors import InputError
+from nu_ensembles.checks import check_whole
 from nu_ensembles.metrics.inputs import Predictions, check_predictions
 from nu_ensembles.metrics.weighting import Values, Weights, divide, group_sums, unit_weights
+
+# More bins than that hold nothing in any test set, and take for ever.
+MOST_BINS = 100_000
 
 
 def equal_width_bins(values: Values, n_bins: int) -> NDArray[np.int64]:
     """The right-closed bin (b/B, (b+1)/B] of each value in [0, 1]; 0 itself belongs to the first bin."""
-    if n_bins < 1:
-        raise InputError(f"n_bins is {n_bins}: give at least 1.")
+    n_bins = check_whole(n_bins, "n_bins", most=MOST_BINS)
     inner_edges = np.arange(1, n_bins) / n_bins
     return np.searchsorted(inner_edges, values, side="left")
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nu_ensembles.checks import check_whole
 from nu_ensembles.metrics.brier_terms import class_gaps
-from nu_ensembles.metrics.calibration import equal_width_bins
+from nu_ensembles.metrics.calibration import MOST_BINS, equal_width_bins
 from nu_ensembles.metrics.inputs import Predictions, check_predictions
 from nu_ensembles.metrics.weighting import Values, Weights, group_sums, unit_weights
 
@@ -51,6 +52,7 @@ def top_label_ece(probs: ArrayLike, labels: ArrayLike, *, n_bins: int = 15) -> f
 
 def binned_top_label_ece(predictions: Predictions, weights: Weights, n_bins: int) -> Values:
     """Top-label ECE under each column of `weights` -> `[R]`."""
+    n_bins = check_whole(n_bins, "n_bins", most=MOST_BINS)
     cell = predictions.predicted * n_bins + equal_width_bins(predictions.confidence, n_bins)
     n_cells = predictions.probs.shape[1] * n_bins
     gaps = group_sums(cell, predictions.confidence - predictions.right, n_cells, weights)

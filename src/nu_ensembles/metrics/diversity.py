@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.information import Votes, joint_predictions, pair_information
 from nu_ensembles.metrics.inputs import Floats, check_labels, check_member_probs
 from nu_ensembles.metrics.scores import label_probability
@@ -50,6 +51,8 @@ def pairwise_mutual_information(member_probs: ArrayLike, *, bias_corrected: bool
       member_probs: `[K, N, C]`.
       bias_corrected: use Grassberger's estimate instead of the plug-in one.
     """
+    if not isinstance(bias_corrected, bool | np.bool_):
+        raise InputError("bias_corrected is True or False.")
     members = check_member_probs(member_probs)
     predictions, n_classes = member_predictions(members), members.shape[2]
     pairs = joint_predictions(predictions, n_classes)

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nu_ensembles.errors import InputError, unknown_name
+from nu_ensembles.checks import check_positive, check_whole
+from nu_ensembles.errors import unknown_name
+from nu_ensembles.metrics.calibration import MOST_BINS
 from nu_ensembles.metrics.inputs import Predictions, check_predictions
 from nu_ensembles.metrics.running_sums import BLOCK, RunningSums, SortedClasses
 from nu_ensembles.metrics.weighting import Values, Weights, class_blocks, unit_weights
@@ -49,12 +51,12 @@ def tace(
       n_bins: bins per class; None takes the variant's.
       threshold: probabilities up to here are left out; None takes the variant's.
     """
-    if variant not in TACE_DEFAULTS:
+    if not isinstance(variant, str) or variant not in TACE_DEFAULTS:
         raise unknown_name("variant", variant, TACE_DEFAULTS)
     n_bins = TACE_DEFAULTS[variant][0] if n_bins is None else n_bins
     threshold = TACE_DEFAULTS[variant][1] if threshold is None else threshold
-    if n_bins < 1:
-        raise InputError(f"n_bins is {n_bins}: give at least 1.")
+    n_bins = check_whole(n_bins, "n_bins", most=MOST_BINS)
+    threshold = check_positive(threshold, "threshold", zero_allowed=True)
     predictions = check_predictions(probs, labels)
     orders = sorted_classes(predictions, threshold)
     return float(equal_mass_error(predictions, unit_weights(len(predictions.labels)), orders, n_bins, variant)[0])

@@ -6,10 +6,12 @@ The one place that turns predictions into a table row: the estimator, the studie
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nu_ensembles.checks import check_whole, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.bootstrap import Statistics, interval, resampled, wilson
 from nu_ensembles.metrics.brier_terms import argmax_terms, class_gaps, exact_terms
@@ -95,10 +97,9 @@ def evaluate(
       a label has probability 0.
     """
     runs = _runs(member_probs)
-    if intervals is not None and not 0.0 < intervals < 1.0:
-        raise InputError(f"intervals is {intervals}: give a level between 0 and 1, such as 0.95.")
-    if n_resamples < 1:
-        raise InputError(f"n_resamples is {n_resamples}: give at least 1.")
+    if intervals is not None and not (isinstance(intervals, Real) and 0.0 < intervals < 1.0):
+        raise InputError(f"intervals is {shown(intervals)}: give a level between 0 and 1, such as 0.95.")
+    n_resamples = check_whole(n_resamples, "n_resamples", most=10_000_000)
     plain: list[dict[str, float]] = []
     draws: list[dict[str, Values]] = []
     if classes is not None:

@@ -43,7 +43,7 @@ def check_member_probs(member_probs: ArrayLike) -> Floats:
     Raises:
       InputError: wrong shape, not finite, negative, logits or log-probabilities, rows that don't sum to one.
     """
-    probs = np.asarray(member_probs)
+    probs = _as_array(member_probs, "Probabilities")
     if probs.ndim == 2:
         probs = probs[None]
     if probs.ndim != 3 or 0 in probs.shape:
@@ -65,6 +65,13 @@ def check_member_probs(member_probs: ArrayLike) -> Floats:
             raise wrong_type from error
     _check_values(probs, tolerance)
     return probs
+
+
+def _as_array(values: ArrayLike, what: str) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError(f"{what} come in rows of different lengths: give an array.") from None
 
 
 def _check_values(probs: Floats, tolerance: float) -> None:
@@ -93,7 +100,7 @@ def _check_values(probs: Floats, tolerance: float) -> None:
 
 def check_labels(labels: ArrayLike, n_samples: int, n_classes: int) -> Ints:
     """Returns int64 labels `[N]` in 0 … C-1."""
-    array = np.asarray(labels)
+    array = _as_array(labels, "Labels")
     if array.shape != (n_samples,):
         raise InputError(
             f"Labels have shape {array.shape} but the probabilities hold {n_samples} samples: give one "
@@ -117,7 +124,7 @@ def class_numbers(labels: ArrayLike, classes: ArrayLike) -> Ints:
     Args:
       classes: labels of any type, in the order of the probabilities.
     """
-    known, found = np.asarray(classes), np.asarray(labels)
+    known, found = np.atleast_1d(_as_array(classes, "Classes")), _as_array(labels, "Labels")
     numbers = {label: number for number, label in enumerate(known.tolist())}
     if known.ndim != 1 or len(numbers) < len(known):
         raise InputError(f"classes is {known.tolist()}: name each class once, in the order of the probabilities.")

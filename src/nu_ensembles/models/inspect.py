@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
-from nu_ensembles.models.model import Model, join_variables, split_variables
+from nu_ensembles.models.model import Model, join_variables, logits_and_features, split_variables
 
 
 def variable_shapes(model: Model, row_shape: tuple[int, ...], dtype: Any = jnp.float32) -> Any:
@@ -25,6 +25,22 @@ def variable_shapes(model: Model, row_shape: tuple[int, ...], dtype: Any = jnp.f
       dtype: of its entries.
     """
     return _variable_shapes(model, tuple(row_shape), jnp.dtype(dtype), _x64())
+
+
+def require_features(model: Model, row_shape: tuple[int, ...]) -> tuple[int, int]:
+    """How many features enter a network's last layer, and how many logits leave it.
+
+    Args:
+      model: the network.
+      row_shape: the shape of one input row.
+
+    Raises:
+      InputError: the network does not say what enters its last layer.
+    """
+    x = jax.ShapeDtypeStruct((2, *row_shape), jnp.float32)
+    both = functools.partial(logits_and_features, model, key=None, train=False)
+    logits, features = jax.eval_shape(both, variable_shapes(model, row_shape), x)
+    return features.shape[-1], logits.shape[-1]
 
 
 def uses_convolution(model: Model, x_shape: tuple[int, ...], dtype: Any = jnp.float32) -> bool:

@@ -92,7 +92,8 @@ def simulated_variance(
 
 
 def _check_counts(n_members: int, n_classes: int) -> None:
-    if n_members < 1 or n_classes < 2:
+    counts = [value for value in (n_members, n_classes) if isinstance(value, int | np.integer)]
+    if len(counts) < 2 or n_members < 1 or n_classes < 2:
         raise InputError(
-            f"n_members is {n_members} and n_classes {n_classes}: give at least one member and two classes."
+            f"n_members is {n_members!r} and n_classes {n_classes!r}: give at least one member and two classes."
         )

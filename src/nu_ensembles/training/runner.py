@@ -12,9 +12,12 @@ from collections.abc import Sequence
 
 import jax
 import numpy as np
+import optax
 
 from nu_ensembles.engine.assembly import MemberSet, assemble
+from nu_ensembles.engine.features import lane_features
 from nu_ensembles.engine.predict import lane_predictions
+from nu_ensembles.engine.program import network_inputs
 from nu_ensembles.engine.train import Evaluate, train
 from nu_ensembles.methods import Members, Method, Networks, Procedure, Snapshots, TrainingRows
 from nu_ensembles.models.dropout import dropout_rate, with_dropout
@@ -68,6 +71,7 @@ class JobTrainer:
         self.job, self.evaluate, self.run, self.verbose, self.name = job, evaluate, run, verbose, name
         self.rows, self.validation = job.rows, job.validation
         self.n_classes = len(job.problem.classes)
+        self.model = job.network
         self.members: Sequence[int] = job.members
         self.n_members, self.n_steps = len(job.members), job.n_steps
         self.learning_rate, self.weight_decay = job.settings.learning_rate, job.settings.weight_decay
@@ -91,13 +95,15 @@ class JobTrainer:
         weight_decays: Sequence[float] | None = None,
         dropout: float | None = None,
         snapshots: Snapshots | None = None,
+        optimiser: optax.GradientTransformation | None = None,
     ) -> Networks:
         """See `nu_ensembles.methods.Trainer`."""
         job, stage = self.job, self.name + stage
         network = job.network if dropout is None else with_dropout(job.network, dropout)
+        settings = job.settings if optimiser is None else dataclasses.replace(job.settings, optimiser=optimiser)
         members = MemberSet(job.key, list(numbers), method, learning_rates=learning_rates, weight_decays=weight_decays)
         trained = train(
-            assemble(network, job.settings, rows or self.rows, self.n_classes, [members]),
+            assemble(network, settings, rows or self.rows, self.n_classes, [members]),
             self.n_steps,
             plan=job.settings.plan,
             evaluate=snapshots or self.evaluate,
@@ -112,6 +118,15 @@ class JobTrainer:
         if snapshots is not None:
             taken = np.stack([trained.evaluations[at] for at in sorted(trained.evaluations)])
         return Networks(job.network, trained.params, trained.model_state, taken)
+
+    def inputs(self, x: np.ndarray) -> np.ndarray:
+        """Rows as the networks take them."""
+        return network_inputs(x, self.job.settings.dtype)
+
+    def logits_and_features(self, networks: Networks, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Logits `[len(networks), N, C]` and what enters the last layers, `[len(networks), N, F]`."""
+        variables = networks.params, networks.model_state
+        return lane_features(networks.model, self.job.settings.dtype, *variables, x)
 
     def predict(self, networks: Networks, x: np.ndarray) -> np.ndarray:
         """Probabilities `[len(networks), N, C]`."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from nu_ensembles.contents import unfit
 from nu_ensembles.engine.train import Evaluate
+from nu_ensembles.errors import InputError
 from nu_ensembles.training import RunFolder, TrainingJob, predict_members, run_job
 from nu_ensembles.tuning.folds import Fold, first_deal, held_out_of
 from nu_ensembles.tuning.record import search_fingerprint
@@ -91,6 +92,8 @@ def at_every_length(
     Args:
       run: keeps what was predicted in every fold, so that a killed search goes on from there.
     """
+    if len(stops) > 1 and not getattr(job.method, "has_length", True):
+        raise InputError(f"{job.method.name!r} has no number of steps that could be chosen; leave early_stopping out.")
     keep = _keeping(job, folds, how, run)
 
     def predict(of_fold: TrainingJob, x: np.ndarray, fold: int) -> np.ndarray:

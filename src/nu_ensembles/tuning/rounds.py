@@ -141,16 +141,15 @@ class SearchRound:
         self._n_measured = stop + 1
         return True
 
-    def put_back(self) -> bool:
-        """Puts the pool where an earlier life had it; whether there was one."""
+    def put_back(self) -> None:
+        """Puts the pool where an earlier life had it, if there was one."""
         if not self.is_ahead:
-            return False
+            return
         self.is_ahead = False
         groups = [self._group(number, step) for number, step in enumerate(self._index.steps)]
         self._arrays = {}
         if groups:
             self._pool.restore(groups)
-        return bool(groups)
 
     def keeping(self, report: Report) -> Report:
         """What the pool is to call on its way to a stop."""

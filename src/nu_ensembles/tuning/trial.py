@@ -6,6 +6,7 @@ A fold's member k is the same network whatever the candidate (common random numb
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 import jax
 import numpy as np
@@ -15,7 +16,7 @@ from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.methods import Method
 from nu_ensembles.training import TrainingJob
 from nu_ensembles.tuning.folds import HeldOut
-from nu_ensembles.tuning.rounds import SearchRounds
+from nu_ensembles.tuning.rounds import SearchRound, SearchRounds
 from nu_ensembles.tuning.scores import OutOfFold
 
 # (lane steps that were done, loss) -> None
@@ -78,13 +79,22 @@ class Heat:
 
     def __init__(self, trial: Trial, methods: Mapping[int, Method], found: OutOfFold, show: Show) -> None:
         self.trial, self.found, self.show = trial, found, show
-        self.candidates = list(methods)
+        self.methods, self.candidates = methods, list(methods)
         self.remaining = list(methods)
         self.stop = -1
-        assembly = trial.assembled(list(methods.values()))
+
+    @cached_property
+    def pool(self) -> LanePool:
+        """Their lanes, on the device from the first step on: whoever waits for others takes no memory."""
+        trial = self.trial
+        assembly = trial.assembled(list(self.methods.values()))
         held_out = [fold.held_out for fold in trial.held_out.folds for _ in range(trial.n_members)]
-        self.pool = LanePool(assembly, trial.lanes_a_set, trial.job.settings.plan, predicted=held_out)
-        self.round = trial.rounds.next(list(methods.items()), self.pool, found, self.candidates)
+        return LanePool(assembly, trial.lanes_a_set, trial.job.settings.plan, predicted=held_out)
+
+    @cached_property
+    def round(self) -> SearchRound:
+        """What is kept of them in a run folder."""
+        return self.trial.rounds.next(list(self.methods.items()), self.pool, self.found, self.candidates)
 
     @property
     def is_over(self) -> bool:
@@ -96,11 +106,12 @@ class Heat:
         self.stop += 1
         if self.round.tells(self.stop):
             return  # an earlier life of the search has measured it
-        if self.round.put_back():
-            self.keep(self.remaining)
+        self.round.put_back()
+        places = {each: self.candidates.index(each) for each in self.remaining}
+        self.pool.keep(self.pool.lanes_of(list(places.values())))
         self.pool.advance(int(self.trial.stops[self.stop]), self.round.keeping(self.show))
-        for candidate in self.remaining:
-            members = self.pool.probabilities(self._lanes_of([candidate]))
+        for candidate, place in places.items():
+            members = self.pool.probabilities(self.pool.lanes_of([place]))
             by_fold = members.reshape(len(self.trial.held_out.folds), self.trial.n_members, *members.shape[1:])
             self.found.add(candidate, self.stop, by_fold.mean(axis=1))
         self.round.measured(self.stop)
@@ -109,10 +120,3 @@ class Heat:
         """Drops all but these."""
         self.remaining = list(candidates)
         self.round.ends(self.is_over)
-        if self.remaining and not self.round.is_ahead:
-            self.pool.keep(self._lanes_of(self.remaining))
-
-    def _lanes_of(self, candidates: Sequence[int]) -> np.ndarray:
-        places = (self.candidates.index(each) for each in candidates)
-        own = np.arange(self.trial.lanes_a_set)
-        return np.concatenate([place * self.trial.lanes_a_set + own for place in places])

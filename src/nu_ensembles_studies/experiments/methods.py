@@ -39,14 +39,29 @@ STRENGTHS: dict[str, tuple[str, tuple[float, ...], float]] = {
     "pac2b": ("beta", (0.5, 1.0), 1.0),
     "pac2": ("beta", (0.5, 1.0), 1.0),
 }
+# Compared where none are named; the others, some of which need images or another library, go by `--methods`.
+USUAL_METHODS = (
+    "standard",
+    "nu",
+    "agree_to_disagree",
+    "pac2",
+    "pac2b",
+    "dice",
+    "label_smoothing",
+    "mixup",
+    "confidence_penalty",
+    "single",
+    "mc_dropout",
+    "swag",
+    "hyper_deep",
+    "self_training",
+)
 FIXED, SELECTED, TIMED = "fixed", "selected", "timed"
 COMPARED = ("accuracy", "nll", "ece", "brier_reliability")
 
 
 def rows(options: StudyOptions) -> list[Row]:
-    from nu_ensembles.methods import METHODS
-
-    names = options.methods or tuple(METHODS)
+    names = options.methods or USUAL_METHODS
     check_methods(names)
     found = []
     for place in places(options, usual_sizes=lambda _: (N_TRAIN,)):

@@ -73,7 +73,7 @@ class Group:
           jax.errors.JaxRuntimeError: the device ran out of memory.
         """
         pool = LanePool(self.assembled(chunk), self.n_members, failures="mark")
-        lanes = {cell: number * self.n_members + np.arange(self.n_members) for number, cell in enumerate(chunk)}
+        lanes = {cell: pool.lanes_of([number]) for number, cell in enumerate(chunk)}
         left = {cell: steps_of(cell) for cell in chunk}
         for step in sorted({step for stops in left.values() for step in stops}):
             pool.advance(step, lambda n_lane_steps, _: report(n_lane_steps))

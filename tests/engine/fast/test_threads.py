@@ -10,10 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nu_ensembles.backend import BLOCK
-from nu_ensembles.engine import run as run_module
 from nu_ensembles.engine.fast import threads
-from nu_ensembles.engine.fast.threads import in_background, side_by_side
+from nu_ensembles.engine.fast.threads import side_by_side
 from nu_ensembles.engine.run import Run
 from nu_ensembles.methods import Nu
 
@@ -51,49 +49,6 @@ def test_an_error_in_one_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(MemoryError, match="no room"):
         side_by_side([fails, lambda stopped: ended.append(stopped.wait(60))])
     assert ended == [True]
-
-
-def test_a_task_in_background_runs_in_another_thread_with_the_settings_of_this_one() -> None:
-    started, seen = threading.Event(), []
-
-    def task() -> None:
-        started.set()
-        seen.extend([threading.get_ident(), str(jnp.zeros(1).dtype)])
-
-    with jax.enable_x64(True), in_background(task):
-        assert started.wait(60)  # it does not wait for the end of this body
-    assert seen[0] != threading.get_ident()
-    assert seen[1] == "float64"
-
-
-def test_an_error_of_a_task_in_background_comes_out() -> None:
-    def fails() -> None:
-        raise MemoryError("no room")
-
-    with pytest.raises(MemoryError, match="no room"), in_background(fails):
-        pass
-
-
-def test_the_next_block_is_drawn_during_the_steps_of_this_one(
-    assembled, monkeypatch: pytest.MonkeyPatch, largest_difference
-) -> None:
-    drawn: list[tuple[int, int]] = []
-    draw = run_module.block_of
-
-    def noted(program, lanes, data, number, *rest):
-        drawn.append((number, threading.get_ident()))
-        return draw(program, lanes, data, number, *rest)
-
-    monkeypatch.setattr(run_module, "block_of", noted)
-    ready = assembled(Nu(0.1))
-    at_once, in_parts = (Run(ready.program, ready.lanes, ready.data) for _ in range(2))
-    at_once.advance(2 * BLOCK + 1)
-    assert [number for number, _ in drawn] == [0, 1, 2]
-    assert all(thread != threading.get_ident() for _, thread in drawn[1:])
-    for stop in (BLOCK, 2 * BLOCK, 2 * BLOCK + 1):  # nothing is drawn that no step asks for
-        in_parts.advance(stop)
-    assert [number for number, _ in drawn[3:]] == [0, 1, 2]
-    assert largest_difference(at_once.state.params, in_parts.state.params) == 0.0
 
 
 def test_lanes_side_by_side_have_the_bits_of_lanes_alone(assembled, largest_difference) -> None:

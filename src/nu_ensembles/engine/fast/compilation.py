@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +80,26 @@ def use_persistent_cache() -> None:
         return
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if _others_can_write(folder):
+            warnings.warn(
+                f"Compiled programs are not kept in {folder}, because others can write there and would have them run: "
+                f"take their right away (chmod go-w), or set {SWITCH} to a folder of your own.",
+                stacklevel=2,
+            )
+            return
         _keep_below(folder, MOST_BYTES)
     except OSError:
         return  # a read-only home, or another process that clears up at the same moment: compile every time
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
+def _others_can_write(folder: Path) -> bool:
+    """Whether anybody but this user and the administrator can put files there; what lies there is executed."""
+    if os.name == "nt":
+        return False
+    state = folder.stat()
+    return bool(state.st_mode & 0o022) or state.st_uid not in (0, os.getuid())
 
 
 def _keep_below(folder: Path, most_bytes: int) -> None:

@@ -1,4 +1,4 @@
-"""Tasks in threads of their own: lanes on a CPU's cores, programs that are compiled at the same time, draws ahead.
+"""Tasks in threads of their own: lanes on a CPU's cores, programs that are compiled at the same time.
 
 XLA gives one small convolution about one core, whatever there are. Two lanes, each stepping through its own program in
 its own thread, train in 20 ms a lane (LeNet, 64 images of 32x32, two cores) where one after the other takes 29
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import jax
@@ -52,12 +51,3 @@ def side_by_side(tasks: Sequence[Callable[[threading.Event], Result]]) -> list[R
             return [future.result() for future in futures]
         finally:
             stopped.set()
-
-
-@contextmanager
-def in_background(task: Callable[[], Any]) -> Iterator[None]:
-    """Does a task in another thread, with JAX's settings of this one, while the body of the `with` runs in this one."""
-    with ThreadPoolExecutor(1) as aside:
-        future = aside.submit(_with_settings_of_here(task))
-        yield
-        future.result()

@@ -38,7 +38,7 @@ class Outputs(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         if self.features is None:
-            return (_logits(self.network(x)),)
+            return (logits_of(self.network(x)),)
         seen: list[Tensor] = []
 
         def look(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -46,13 +46,13 @@ class Outputs(nn.Module):
 
         module = self.network.get_submodule(self.features)
         with module.register_forward_pre_hook(look, with_kwargs=True):
-            logits = _logits(self.network(x))
+            logits = logits_of(self.network(x))
         if not seen:
             raise InputError(f"The network does not call its submodule {self.features!r}, so nothing enters it.")
         return logits, seen[-1].flatten(1)
 
 
-def _logits(output: Any) -> Tensor:
+def logits_of(output: Any) -> Tensor:
     """The logits in what a network returns: a tensor, an object or dict with logits, or a tuple that begins so."""
     logits: Any = output
     if isinstance(output, dict) and "logits" in output:

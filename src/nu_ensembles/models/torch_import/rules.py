@@ -27,13 +27,11 @@ RULES: dict[str, Rule] = {}
 
 
 def torch_rule(*names: str, draws: bool = False) -> Callable[[Function], Function]:
-    """Registers a function as the rule of operations, in place of a rule that they may have already.
+    """Registers a function as the rule of operations, in place of a rule that they may have already::
 
-    ```python
-    @nu.models.torch_rule("aten.special_i0.default")
-    def bessel(x):
-        return jax.scipy.special.i0(x)
-    ```
+        @nu.models.torch_rule("aten.special_i0.default")
+        def bessel(x):
+            return jax.scipy.special.i0(x)
 
     Args:
       names: as the error about operations without a rule gives them, `"namespace.operation.overload"`.

@@ -1,0 +1,45 @@
+"""The tables of docs/deploy.md from what benchmarks stored."""
+
+from __future__ import annotations
+
+from makers.files import Maker
+from makers.performance import Found, on_devices, table
+
+
+def single_rows() -> str:
+    """The package, its compiled program, and onnxruntime."""
+
+    def lines(found: Found) -> list[str]:
+        header = ["ten members", "rows", "`predict_proba`, ms", "`compile()`, ms", "onnxruntime, ms", "ratio"]
+        rows = []
+        for row in found["rows"]:
+            times = [row["package_ms"], row["compiled_ms"], row["onnxruntime_ms"]]
+            ratio = f"{row['compiled_ms'] / row['onnxruntime_ms']:.2f}"
+            rows.append([row["network"], f"{row['rows']:,}", *(f"{ms:.3g}" for ms in times), ratio])
+        return [*table(header, rows), "", "Processor time on one thread; the ratio is `compile()` to onnxruntime."]
+
+    return on_devices("single-rows", "python benchmarks/single_rows.py", lines)
+
+
+def serving() -> str:
+    """Requests a second of the server."""
+
+    def lines(found: Found) -> list[str]:
+        header = ["clients", "requests", "a second", "median, ms", "p99, ms", "server's processor time a request, ms"]
+        rows = [
+            [
+                str(row["clients"]),
+                f"{row['requests']:,}",
+                f"{row['rate']:,.0f}",
+                f"{row['p50_ms']:.1f}",
+                f"{row['p99_ms']:.1f}",
+                f"{row['server_cpu_ms']:.3f}",
+            ]
+            for row in found["rows"]
+        ]
+        return table(header, rows)
+
+    return on_devices("serving", "python benchmarks/serving.py", lines)
+
+
+MAKER = Maker(tables={"single-rows.md": single_rows, "serving.md": serving})

@@ -1,0 +1,58 @@
+"""How an ensemble is taken elsewhere: files, PyTorch, one compiled program. The work is done in `export/`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nu_ensembles.export import CompiledEnsemble, Exported
+
+
+class TakenElsewhere:
+    """The part of `nu.Ensemble` that leaves."""
+
+    def export(
+        self,
+        path: str | Path,
+        format: str = "onnx",
+        *,
+        outputs: Sequence[str] = ("probabilities",),
+        sample: Any = None,
+    ) -> Exported:
+        """Writes one file that answers as this ensemble does, in which its scaling, calibration and all members are.
+
+        Before the file appears it is run, on rows drawn as the training rows were scaled and on `sample`, and refused
+        if a probability differs by more than 1e-5. What its inputs are: docs/deploy.md.
+
+        Args:
+          path: of a new file; of StableHLO a description for readers is put beside it, `path.json`.
+          format: "onnx" (extra `onnx`), or "stablehlo", which JAX alone reads on CPUs and CUDA GPUs.
+          outputs: of "probabilities", "members" `[N, K, C]` and "uncertainty", the members' disagreement in nats.
+          sample: rows of your own to try it on, `[N, …]` or a data frame.
+        """
+        from nu_ensembles.export import export_ensemble
+
+        return export_ensemble(self, path, format, outputs, sample)
+
+    def to_torch(self) -> Any:
+        """A PyTorch module that gives these probabilities (extra `torch`): of built-in and imported networks.
+
+        It takes rows as `predict_proba` takes them in an array; of a table, the numbers that its encoding makes.
+        `module.predict_members(x)` gives each member's.
+        """
+        from nu_ensembles.export import torch_ensemble
+
+        return torch_ensemble(self)
+
+    def compile(self, outputs: Sequence[str] = ("probabilities",)) -> CompiledEnsemble:
+        """This ensemble made ready to answer single rows and small batches at once, from any number of threads.
+
+        Args:
+          outputs: what it gives, as in `export`.
+        """
+        from nu_ensembles.export import CompiledEnsemble
+
+        ensemble: Any = self
+        return CompiledEnsemble(ensemble, outputs)

@@ -1,0 +1,81 @@
+"""Feature-space flow: members that follow a gradient flow in the space of what enters the last layer, point by point.
+
+  v_k = grad log p(y | h_k) + grad log p(h_k) - grad log q(h_k),    h_k = features of member k at x, q their density
+
+Each member's weights then follow its features: w_k <- w_k + step * (dh_k/dw_k)' v_k. Prior and density live on a
+projection of the features to 5 dimensions; the prior is a Cauchy distribution, whose heavy tails let features be large.
+
+Yashima, Suzuki, Ishikawa, Sato and Kawakami, *Feature Space Particle Inference for Neural Network Ensembles*, 2022.
+Here the subspace is drawn at random in every step, and every member has a last layer of its own.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, cast, get_args
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from nu_ensembles.checks import check_coefficient, check_whole
+from nu_ensembles.errors import unknown_name
+from nu_ensembles.methods.forward import FeatureForward, Forward
+from nu_ensembles.methods.losses import at_least_float32, cross_entropy
+from nu_ensembles.methods.particles import density_score
+from nu_ensembles.methods.protocol import BaseMethod, Batch, Shape, method
+from nu_ensembles.methods.repulsive import with_gradient
+
+FeaturePrior = Literal["cauchy", "normal", "flat"]
+
+
+@method("repulsion")
+class FeatureFlow(BaseMethod):
+    """An ensemble whose members spread in feature space.
+
+    Attributes:
+      repulsion: times what drives features apart; 1 is the posterior of the features.
+      n_dimensions: of the subspace in which features are compared; more than there are features means all.
+      prior: of the projected features: "cauchy" or "normal", both of scale 1 in every direction, or "flat" for none.
+    """
+
+    repulsion: float = 1.0
+    n_dimensions: int = 5
+    prior: FeaturePrior = "cauchy"
+
+    name: ClassVar[str] = "feature_flow"
+    shape: ClassVar[Shape] = "joint"
+    uses_unlabeled: ClassVar[bool] = False
+    uses_features: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_coefficient("repulsion", self.repulsion, "1 is the posterior, 0 leaves members to themselves")
+        check_whole(self.n_dimensions, "n_dimensions")
+        if self.prior not in get_args(FeaturePrior):
+            raise unknown_name("prior of features", self.prior, get_args(FeaturePrior))
+
+    def loss(self, forward: Forward, batch: Batch) -> Array:
+        batch = batch.on_the_same_rows()
+        assert batch.key is not None
+        logits, features = cast(FeatureForward, forward).with_features(batch.x)
+        fit = jnp.sum(cross_entropy(logits, batch.y, batch.weight))
+        h = at_least_float32(features)
+        z = jnp.einsum("kbf,fd->kbd", h, subspace(batch.key[0], h.shape[-1], self.n_dimensions))
+        still = jax.lax.stop_gradient(z)
+        density = jax.vmap(lambda of_row: density_score(of_row, "kde"), in_axes=1, out_axes=1)(still)
+        moved = prior_score(still, self.prior) - self.repulsion * density
+        share = batch.weight[0] / z.shape[1]
+        return fit + with_gradient(z, -moved * share[:, None])
+
+
+def subspace(key: Array, n_features: int, n_dimensions: int) -> Array:
+    """An orthonormal basis `[F, D]` of a random subspace; the identity where there are no more features than that."""
+    if n_dimensions >= n_features:
+        return jnp.eye(n_features)
+    return jnp.linalg.qr(jax.random.normal(key, (n_features, n_dimensions)))[0]
+
+
+def prior_score(z: Array, prior: FeaturePrior) -> Array:
+    """The gradient of log p(z), of the shape of z."""
+    if prior == "flat":
+        return jnp.zeros_like(z)
+    return -z if prior == "normal" else -2 * z / (1 + z**2)
