@@ -13,6 +13,7 @@ from nu_ensembles.report.page import Section, SortableTable
 from nu_ensembles_studies.declare.data_sets import data_set
 from nu_ensembles_studies.declare.study import Place, Row
 from nu_ensembles_studies.experiments.auto_safety import auto_section
+from nu_ensembles_studies.experiments.deployment import methods_section, shifts_section
 from nu_ensembles_studies.experiments.beta_sensitivity import BETAS, landscape
 from nu_ensembles_studies.experiments.corruptions import SEVERITIES, by_severity
 from nu_ensembles_studies.experiments.cost import cost_section
@@ -260,6 +261,7 @@ def _markdown(shown: SortableTable) -> list[str]:
 
 MAKER = Maker(
     tables={
+        "deployment-study.md": functools.partial(study, "deployment", (methods_section, shifts_section)),
         "auto-safety-study.md": functools.partial(study, "auto-safety-study", (auto_section,)),
         "auto-safety-lenet.md": functools.partial(study, "auto-safety-lenet", (auto_section,)),
         "methods-digits.md": functools.partial(study, "methods-digits", (method_table, scores_section)),
