@@ -1,4 +1,4 @@
-"""Sphinx configuration: MyST markdown, furo. A public name without a described entry stops the build."""
+"""Sphinx configuration: MyST markdown and notebooks, furo. A public name without a described entry stops the build."""
 
 import sys
 from importlib.metadata import version as installed
@@ -13,9 +13,17 @@ import api_coverage
 project = "nu-ensembles"
 author = "The nu-ensembles maintainers"
 release = installed("nu-ensembles")
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
+# The gallery's notebooks are run anew where their text changed; one that fails stops the build.
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(Path(__file__).parent / "_build" / "executed")
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_execution_in_temp = True
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["front.css"]
 html_title = "nu-ensembles"
 exclude_patterns = ["_build", "generated"]
 # What scikit-learn adds to every classifier is left to its own pages.

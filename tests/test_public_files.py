@@ -33,7 +33,7 @@ def steps(workflow: Path) -> list[dict[str, Any]]:
 
 def test_every_extra_that_an_error_names_can_be_installed() -> None:
     source = "\n".join(path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("src/**/*.py")))
-    named = re.findall(r"MissingExtraError\(\s*[^()]*?,\s*\"([\w-]+)\"\s*,?\s*\)", source)
+    named = re.findall(r"MissingExtraError\(\s*(?:f?\"[^\"]*\"|[^()\"]*),\s*\"([\w-]+)\"\s*,?\s*\)", source)
     assert len(named) == source.count("raise MissingExtraError(")
     named += re.findall(r"nu-ensembles\[([\w-]+)\]", source)
     assert {"parquet", "equinox", "torch", "keras"} <= set(named)

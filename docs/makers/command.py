@@ -5,17 +5,35 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from makers import benchmarks, commits, corruptions, metrics, performance, readme, studies, theory, walk
+from makers import (
+    benchmarks,
+    choices,
+    commits,
+    corruptions,
+    deployment,
+    metrics,
+    own_tables,
+    performance,
+    readme,
+    rivals,
+    studies,
+    theory,
+    walk,
+)
 from makers.files import ROOT, Maker
 
 MAKERS: dict[str, Maker] = {
     "readme": readme.MAKER,
     "benchmarks": benchmarks.MAKER,
+    "choices": choices.MAKER,
     "studies": studies.MAKER,
+    "rivals": rivals.MAKER,
     "performance": performance.MAKER,
     "corruptions": corruptions.MAKER,
+    "deployment": deployment.MAKER,
     "metrics": metrics.MAKER,
     "theory": theory.MAKER,
+    "tables": own_tables.MAKER,
     "walk": walk.MAKER,
     "commits": commits.MAKER,
 }

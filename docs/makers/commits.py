@@ -28,6 +28,10 @@ print(RESULTS_CODE)
 """
 
 
+# Versions of the results that the source declares, of which any commit may make more.
+DECLARED = "results-"
+
+
 def git(*arguments: str) -> bytes:
     return subprocess.run(("git", *arguments), cwd=ROOT, check=True, capture_output=True).stdout
 
@@ -61,8 +65,9 @@ def commits() -> str:
             made[code][path.stem] += 1
     rows = []
     for code, cells in sorted(made.items(), key=lambda item: -item[1].total()):
-        between = dict.fromkeys(commit[:10] for commit in known[code] or ())
-        where = " to ".join(f"`{commit}`" for commit in between) or "between two commits"
+        between = dict.fromkeys(commit[:10] for commit in known.get(code) or ())
+        unknown = "every commit that declares it" if code.startswith(DECLARED) else "between two commits"
+        where = " to ".join(f"`{commit}`" for commit in between) or unknown
         rows.append([f"`{code}`", where, ", ".join(f"{name} {n}" for name, n in sorted(cells.items()))])
     return "\n".join([*table(["code", "commits", "cells"], rows), ""])
 

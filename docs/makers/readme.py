@@ -6,6 +6,7 @@ import numpy as np
 
 from makers.files import RESULTS, ROOT, Maker, stored, with_numbers_to_the_right
 from nu_ensembles_studies.declare import published
+from nu_ensembles_studies.demo.deployment import N_LABELS
 from nu_ensembles_studies.demo.result import SETTING_PICKED, DemoResult
 from nu_ensembles_studies.demo.terminal import markdown_table
 from nu_ensembles_studies.pages.names_and_cells import row_name
@@ -18,10 +19,16 @@ def demo() -> str:
     """The demo's table and verdict."""
     result = DemoResult.from_dict(stored("demo"), np.empty(0), np.empty(0))
     versions = result.environment["versions"]
+    act, opening = result.deployment, ""
+    if act is not None:
+        opening = (
+            f"**Where you deploy.** {N_LABELS} labels on sharp digits; unlabelled and test images out of focus; "
+            f"{len(act.betas)} splits:\n\n{markdown_table(act.comparison)}\n**Where the labels come from.** "
+        )
     return (
-        f"Digits, {result.settings.n_labels} labels, {result.settings.n_unlabeled} unlabelled rows, "
+        f"{opening}Digits, {result.settings.n_labels} labels, {result.settings.n_unlabeled} unlabelled rows, "
         f"{len(result.comparison.seeds)} splits, mean ± 95 % interval, from `{result.command}` "
-        f"({result.environment['system']}, jax {versions['jax']}):\n\n{markdown_table(result)}\n"
+        f"({result.environment['system']}, jax {versions['jax']}):\n\n{markdown_table(result.comparison)}\n"
         f"{' '.join(result.verdict)}\n\n{SETTING_PICKED}\n"
     )
 

@@ -8,6 +8,7 @@ from nu_ensembles_studies.experiments.auto_safety import AUTO_SAFETY
 from nu_ensembles_studies.experiments.beta_sensitivity import BETA_SENSITIVITY
 from nu_ensembles_studies.experiments.corruptions import CORRUPTIONS
 from nu_ensembles_studies.experiments.cost import COST
+from nu_ensembles_studies.experiments.deployment import DEPLOYMENT
 from nu_ensembles_studies.experiments.ensemble_size import ENSEMBLE_SIZE
 from nu_ensembles_studies.experiments.gains_by_size import WHEN
 from nu_ensembles_studies.experiments.label_ablation import LABEL_ABLATION
@@ -26,6 +27,7 @@ STUDIES: dict[str, Study] = {
         ENSEMBLE_SIZE,
         COST,
         AUTO_SAFETY,
+        DEPLOYMENT,
         BETA_SENSITIVITY,
         LABEL_ABLATION,
         UNLABELLED_SIZE,

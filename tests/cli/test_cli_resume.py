@@ -51,7 +51,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     rng = np.random.default_rng(0)
     codes = np.arange(104) % 2
     np.savez(folder / "train.npz", X=rng.normal(size=(104, 3)) + 3 * codes[:, None], kind=codes)
-    np.savez(folder / "unlabeled.npz", X=rng.normal(size=(40, 3)) + 1.5)
+    np.savez(folder / "unlabeled.npz", X=rng.normal(size=(40, 3)) + 3 * (np.arange(40) % 2)[:, None])
     return folder / "train.npz", folder / "unlabeled.npz"
 
 

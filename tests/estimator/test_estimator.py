@@ -391,7 +391,7 @@ def test_a_calibrator_is_saved_with_the_ensemble_and_leaves_members_alone(fitted
     x, y, u = blobs
     shifted = fixed(calibration="vector_scaling", cv=3).fit(x, y, X_unlabeled=u)
     assert_same_bits(shifted, fitted)
-    assert shifted.verdict_.split(". ")[-1].startswith("Calibrated by vector_scaling (calibration='vector_scaling'): ")
+    assert "Calibrated by vector_scaling (calibration='vector_scaling'): " in shifted.verdict_
     expected = shifted.calibrator_.apply(fitted.predict_members(x))
     np.testing.assert_allclose(shifted.predict_proba(x), expected, atol=1e-6)
     np.testing.assert_array_equal(shifted.predict_members(x), fitted.predict_members(x))

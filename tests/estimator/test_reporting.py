@@ -8,6 +8,7 @@ import pytest
 import nu_ensembles as nu
 from nu_ensembles.ensemble import strangers
 from nu_ensembles.errors import InputError
+from nu_ensembles.estimator.reporting import search_grid
 from nu_ensembles.tables import RawColumn, RawTable
 from nu_ensembles.tables.column import encoded
 
@@ -80,3 +81,17 @@ def test_images_and_rows_that_are_not_scaled_have_nothing_to_compare_with(blobs)
     found = strangers(scaled.ensemble_, far)
     assert found is not None
     assert found.why[7].startswith("column 3 is 1000, ")
+
+
+def test_a_search_that_measured_some_candidates_at_some_lengths_has_a_picture():
+    found = search_grid(
+        {
+            "beta": np.array([0.0, 0.0, 0.01]),
+            "n_steps": np.array([5, 9, 5]),
+            "nll": np.array([1.0, 0.8, 0.9]),
+            "chosen": np.array([False, True, False]),
+        }
+    )
+    np.testing.assert_array_equal(found.nll, [[1.0, 0.8], [0.9, np.nan]])
+    assert found.chosen == (0, 1)
+    assert search_grid(None) is None

@@ -29,14 +29,15 @@ def expected_failures(_: Any) -> dict[str, str]:
     }
 
 
-@parametrize_with_checks([nu.NuEnsembleClassifier(beta=0.01, **TINY)], expected_failed_checks=expected_failures)
+@parametrize_with_checks([nu.NuEnsembleClassifier(cv=2, **TINY)], expected_failed_checks=expected_failures)
 def test_the_classifier_passes_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [nu.EnsembleClassifier(**TINY), nu.NuEnsembleClassifier(cv=2, **TINY)], expected_failed_checks=expected_failures
+    [nu.EnsembleClassifier(**TINY), nu.NuEnsembleClassifier(beta=0.01, **TINY), nu.NuEnsembleClassifier()],
+    expected_failed_checks=expected_failures,
 )
-def test_so_do_any_method_and_the_one_that_chooses_beta_by_itself(estimator: Any, check: Any) -> None:
+def test_so_do_any_method_a_given_beta_and_the_defaults(estimator: Any, check: Any) -> None:
     check(estimator)

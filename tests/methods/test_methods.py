@@ -102,7 +102,8 @@ def test_options_of_a_method_without_any_are_refused() -> None:
 
 
 def test_hyper_parameters_are_plain_values() -> None:
-    assert methods.hyper_parameters(Nu(0.3)) == {"beta": 0.3, "labels": "without_replacement"}
+    expected = {"beta": 0.3, "labels": "without_replacement", "weighting": "constant"}
+    assert methods.hyper_parameters(Nu(0.3)) == expected
     assert methods.hyper_parameters(Standard()) == {}
 
 

@@ -50,3 +50,9 @@ def test_the_table_states_the_true_parameter_count(name: str) -> None:
     count = sum(leaf.size for leaf in jax.tree.leaves(variables))
     row = next(line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(f"| `{name}` |"))
     assert row.endswith(f"| {count:,} |")
+
+
+def test_the_table_states_the_true_parameter_count_of_the_network_for_series() -> None:
+    variables = jax.eval_shape(models.signal(10).init, jax.random.key(0), np.ones((1, 64, 2)))
+    count = sum(leaf.size for leaf in jax.tree.leaves(variables))
+    assert f"| {count:,} (length 64, 2 channels) |" in PAGE.read_text(encoding="utf-8")

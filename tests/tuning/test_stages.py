@@ -88,9 +88,15 @@ def u_shape(lowest: float, at: int) -> np.ndarray:
 
 
 def test_where_no_probe_promises_anything_the_others_are_not_tried() -> None:
-    found, trial = searched(level_with_noise(*[u_shape(0.5, 5)] * 5))
+    found, trial = searched(level_with_noise(*[u_shape(0.5, 5)] * 3, u_shape(0.6, 5), u_shape(0.5, 5)))
     assert trial.started == [[0.0], [1e-2], [1e-3]]
     assert found.tried_betas == [0.0, 1e-3, 1e-2]
+    assert choose(found, 1.0).beta == 0
+
+
+def test_where_the_larger_probe_does_nothing_the_smaller_one_is_not_tried() -> None:
+    found, trial = searched(level_with_noise(*[u_shape(0.5, 5)] * 5))
+    assert trial.started == [[0.0], [1e-2]]
     assert choose(found, 1.0).beta == 0
 
 
@@ -117,7 +123,7 @@ def test_a_reference_that_still_falls_at_the_end_is_probed_once() -> None:
 def test_probes_stop_soon_after_the_best_of_the_reference() -> None:
     found, _ = searched(level_with_noise(u_shape(0.5, 4), *[u_shape(0.5, 4)] * 4))
     measured = np.isfinite(found.losses[..., 0]).sum(axis=1)
-    assert measured.tolist() == [6, 6, 6]
+    assert measured.tolist() == [6, 6]
 
 
 def test_the_grid_goes_on_where_its_best_value_sits_on_the_edge() -> None:

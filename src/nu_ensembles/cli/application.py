@@ -18,15 +18,18 @@ from cyclopts import App, CycloptsError
 from nu_ensembles._version import __version__
 from nu_ensembles.cli.check import check
 from nu_ensembles.cli.configuration import from_config_file
+from nu_ensembles.cli.confirm import confirm
 from nu_ensembles.cli.corrupt import corrupt
 from nu_ensembles.cli.demo import demo
 from nu_ensembles.cli.doctor import doctor
 from nu_ensembles.cli.evaluate import evaluate
+from nu_ensembles.cli.export import export
 from nu_ensembles.cli.fit import fit
 from nu_ensembles.cli.help_pages import WithoutStars
 from nu_ensembles.cli.predict import predict
 from nu_ensembles.cli.profile import profile
 from nu_ensembles.cli.report import report
+from nu_ensembles.cli.serve import serve
 from nu_ensembles.cli.study import study
 from nu_ensembles.errors import InputError, MissingExtraError, NonFiniteLossError
 from nu_ensembles.lifecycle.interrupts import Terminated, termination_raises
@@ -44,6 +47,7 @@ nu-ensembles check train.csv --unlabeled more.csv --target label
 nu-ensembles fit train.csv --unlabeled more.csv --target label --out model
 nu-ensembles evaluate model test.csv --target label
 nu-ensembles predict model new.csv --out predictions.csv
+nu-ensembles export model --format onnx
 nu-ensembles study table1 --datasets digits --models mlp --seeds 2
 ```
 
@@ -61,7 +65,9 @@ app = App(
     exit_on_error=False,
     suppress_keyboard_interrupt=False,
 )
-for number, command in enumerate((demo, check, fit, predict, evaluate, corrupt, study, report, doctor, profile)):
+for number, command in enumerate(
+    (demo, check, fit, predict, evaluate, confirm, export, serve, corrupt, study, report, doctor, profile)
+):
     app.command(command, sort_key=number, config=from_config_file if command is fit else None)
 
 

@@ -27,11 +27,12 @@ def demo(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare standard ensembles and nu-ensembles on handwritten digits: a table and a report page.
+    """Compare standard ensembles and nu-ensembles on handwritten digits, in two acts: tables and a report page.
 
     50 labelled and 800 unlabelled digits train, the rest tests; a single network, standard ensembles (trained to the
-    end, stopped early, with temperature scaling), nu with a fixed beta and nu on its own choice. Shows what is
-    measured, whatever it is. About a minute on two cores.
+    end, stopped early, with temperature scaling), nu with a fixed beta and nu on its own choice. Then a deployment that
+    differs: labels on sharp digits, unlabelled and test images out of focus. Shows what is measured, whatever it is.
+    About a minute and a half on two cores.
 
     ```
     nu-ensembles demo

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _DATA, _METHOD, _NETWORK = DataOptions(), MethodOptions(), NetworkOptions()
 _TRAINING, _RUN = TrainingOptions(), RunOptions()
+# Rows that are named for labelling, of the first so many.
+ROWS_TO_LABEL, MOST_RANKED = 20, 5000
 _SCALING: dict[str, bool | str] = {"auto": "auto", "always": True, "never": False}
 
 
@@ -48,7 +50,8 @@ def fit(
     """Train an ensemble on labelled and unlabelled rows, and save it.
 
     With `--beta auto` (the default) every beta is tried together with the length of training on held-out rows. The
-    smallest beta that is as good as the best is taken; 0, a standard ensemble, if none helps. The verdict says which.
+    smallest beta that is as good as the best is taken; 0, a standard ensemble, if none helps. Where the unlabelled rows
+    come from elsewhere, beta is chosen by what they tell without labels. The verdict says which, and what to expect.
 
     ```
     nu-ensembles fit train.csv --target species
@@ -73,8 +76,8 @@ def fit(
 
     out = _destination(out, run, train)
     with claimed(out):
-        classifier = _fitted(train, data, method, network, training, run, out, verbose=0 if quiet else 1)
-    result = _summary(classifier, out)
+        classifier, label_next = _fitted(train, data, method, network, training, run, out, verbose=0 if quiet else 1)
+    result = _summary(classifier, out, label_next)
     show(result, _in_words(result), json)
 
 
@@ -87,8 +90,8 @@ def _fitted(
     run: RunOptions,
     out: Path,
     verbose: int,
-) -> EnsembleClassifier:
-    """Reads the files, trains, and saves the model."""
+) -> tuple[EnsembleClassifier, list[int]]:
+    """Reads the files, trains, and saves the model; also, which unlabelled rows to label next."""
     from nu_ensembles.cli.data import read_training_files
 
     files = read_training_files(train, data, method.validation)
@@ -100,7 +103,7 @@ def _fitted(
     classifier.fit(files.X, files.y, files.U, validation=files.validation)
     if run.run_folder is None:
         _save(classifier, out)
-    return classifier
+    return classifier, _rows_to_label(classifier, files.U)
 
 
 def _save(classifier: EnsembleClassifier, out: Path) -> None:
@@ -146,7 +149,7 @@ def build_classifier(
         if method.method_options:
             raise InputError("The method 'nu' has options of its own (--beta, --labels); leave --method-options out.")
         own = {name: getattr(method, name) for name in ("beta", "betas", "labels", "tolerance")}
-        return NuEnsembleClassifier(**own, **options)
+        return NuEnsembleClassifier(**own, deployment=not method.ignore_shift, **options)
     if method.beta != "auto":
         raise InputError(
             f"--beta belongs to --method nu; leave it out for {method.method!r} (a beta of its own goes by "
@@ -177,7 +180,17 @@ def _destination(out: Path | None, run: RunOptions, train: Path) -> Path:
     return place
 
 
-def _summary(classifier: EnsembleClassifier, out: Path) -> dict[str, Any]:
+def _rows_to_label(classifier: EnsembleClassifier, unlabeled: Any) -> list[int]:
+    """Which rows of the unlabelled file to label first, counted from 1, where these differ from the labelled ones."""
+    from nu_ensembles.metrics import rank_for_labelling
+
+    if unlabeled is None or classifier.shift_ is None or not classifier.shift_.differs or classifier.n_members < 2:
+        return []
+    members = classifier.predict_members(unlabeled[:MOST_RANKED])
+    return [int(row) + 1 for row in rank_for_labelling(members, n_rows=min(ROWS_TO_LABEL, members.shape[1]))]
+
+
+def _summary(classifier: EnsembleClassifier, out: Path, label_next: list[int]) -> dict[str, Any]:
     ensemble = classifier.ensemble_
     return {
         "command": "fit",
@@ -198,14 +211,21 @@ def _summary(classifier: EnsembleClassifier, out: Path) -> dict[str, Any]:
         "companion": None if classifier.companion_ is None else classifier.companion_.numbers(),
         "seed": classifier.random_state,
         "search": classifier.cv_results_,
+        "expected": None if classifier.expected_ is None else classifier.expected_.to_dict(),
+        "label_next": label_next,
     }
 
 
 def _in_words(result: dict[str, Any]) -> str:
     beta = "" if result["beta"] is None else f", beta {result['beta']:g}"
+    rows = result["label_next"]
+    to_label = (
+        [f"To check it, label these rows of the unlabelled ones first: {', '.join(map(str, rows))}."] if rows else []
+    )
     return "\n".join(
         [
             result["verdict"],
+            *to_label,
             f"{result['n_members']} members on {result['n_labelled']} labelled and {result['n_unlabelled']} unlabelled "
             f"rows, {len(result['classes'])} classes{beta}, {result['n_steps']} steps ({result['n_passes']} passes).",
             f"Saved in {result['out']}; next: nu-ensembles predict {result['out']} DATA",

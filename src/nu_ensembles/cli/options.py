@@ -99,6 +99,8 @@ class MethodOptions:
       betas: What auto tries beside 0; goes on by itself when the best value sits on the edge.
       labels: How unlabelled rows get their labels; all but the first are for experiments.
       tolerance: auto takes the smallest beta within so many standard errors of the best; larger is more cautious.
+      ignore_shift: Take unlabelled rows for rows from where the labelled ones come from; otherwise auto goes by what
+        they tell where they differ.
       early_stopping: With a given beta or another method: choose the length of training, too.
       calibration: Calibrate the probabilities on held-out rows: auto takes what clearly gains there.
       temperature: The older way to say --calibration temperature.
@@ -114,6 +116,7 @@ class MethodOptions:
     betas: Numbers = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
     labels: Literal["without_replacement", "with_replacement", "shared", "uniform"] = "without_replacement"
     tolerance: float = 1.0
+    ignore_shift: Annotated[bool, FLAG] = False
     early_stopping: Annotated[bool, FLAG] = False
     calibration: CalibrationName | None = None
     temperature: Annotated[bool, FLAG] = False
@@ -131,7 +134,7 @@ class NetworkOptions:
     """The network of each member.
 
     Attributes:
-      model: mlp, mlp_large, lenet, wide_resnet, or wrn-DEPTH-WIDTH such as wrn-22-4.
+      model: mlp, mlp_large, lenet, signal (series), wide_resnet, or wrn-DEPTH-WIDTH such as wrn-22-4.
       hidden: Units of each hidden layer of mlp, as in 64,64.
       dropout: Share of units dropped in training.
       standardize: Scale columns to mean 0 and variance 1; auto does so for tables and leaves images alone.

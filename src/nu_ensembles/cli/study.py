@@ -75,12 +75,12 @@ def study(
     ```
 
     Args:
-      name: table1, training-size, corruptions, ensemble-size, cost, auto-safety, beta-sensitivity, label-ablation,
-        unlabelled-size, when or methods.
+      name: table1, training-size, corruptions, ensemble-size, cost, auto-safety, deployment, beta-sensitivity,
+        label-ablation, unlabelled-size, when, methods or rivals.
       datasets: Data sets: digits, cifar10, cifar100; wine, breast_cancer, embeddings, mnist and fashion_mnist have no
-        published settings and serve auto-safety.
+        published settings and serve auto-safety; rivals has its own tables.
       models: Networks: mlp, lenet, wrn-22-4.
-      methods: Ways to train, such as standard,nu.
+      methods: Ways to train, such as standard,nu; for rivals classifiers, such as nu,random_forest,lightgbm.
       protocols: published (the paper's hyper-parameters), matched (all as nu), selected (each tuned on validation).
       n: Numbers of labelled rows.
       seeds: How many seeds.

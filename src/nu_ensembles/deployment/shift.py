@@ -65,6 +65,11 @@ class Shift:
         """Whether the test says that the sets are of different distributions."""
         return self.p_value < LEVEL
 
+    def in_words(self) -> str:
+        """How well they are told apart, and by what."""
+        columns = f", most by {', '.join(self.features)}" if self.features else ""
+        return f"told apart with AUROC {self.auroc:.2f}{columns}"
+
     @property
     def is_disjoint(self) -> bool:
         """Whether (nearly) every row can be told apart: then no row of the one set is like the other's."""
@@ -103,6 +108,16 @@ def two_sample_of(problem: Problem) -> Shift | None:
     if problem.x_unlabeled is None:
         return None
     return two_sample_test(problem.x, problem.x_unlabeled, problem.feature_names)
+
+
+def unseen_columns(problem: Problem, most: int = 3) -> list[str]:
+    """Columns of a table that are the same in all labelled rows, and not in the unlabelled ones."""
+    x, u = problem.x, problem.x_unlabeled
+    if u is None or x.ndim != 2 or problem.pixels:
+        return []
+    constant = np.flatnonzero((x == x[:1]).all(axis=0))
+    names = problem.feature_names or [f"column {number + 1}" for number in range(x.shape[1])]
+    return [str(names[each]) for each in constant if (u[:, each] != x[0, each]).any()][:most]
 
 
 def power_of(n: int, m: int, auroc: float = FAR_APART) -> float:

@@ -31,12 +31,17 @@ def lane_probabilities(model: Model, dtype: str, params: Any, model_state: Any, 
     """Softmax outputs `[R, N, C]` of every lane on the same rows `[N, …]`."""
 
     def one_lane(params: Any, state: Any) -> Array:
-        logits = model.apply(join_variables(params, state), network_inputs(x, dtype), key=None, train=False)
-        if isinstance(logits, tuple):
-            logits = logits[0]
-        return positive_softmax(logits)
+        return network_probabilities(model, dtype, params, state, x)
 
     return jax.vmap(one_lane)(params, model_state)
+
+
+def network_probabilities(model: Model, dtype: str, params: Any, state: Any, x: Array) -> Array:
+    """Softmax outputs `[N, C]` of one network."""
+    logits = model.apply(join_variables(params, state), network_inputs(x, dtype), key=None, train=False)
+    if isinstance(logits, tuple):
+        logits = logits[0]
+    return positive_softmax(logits)
 
 
 def positive_softmax(logits: Array) -> Array:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -20,6 +20,9 @@ from nu_ensembles.metrics.temperature import scale_temperature
 from nu_ensembles.models import Model
 from nu_ensembles.problem import Standardisation, as_table, check_kind, check_rows, network_rows
 from nu_ensembles.tables import Expected, RawTable, TableEncoding, rows_of
+
+if TYPE_CHECKING:
+    from nu_ensembles.export import CompiledEnsemble, Exported
 
 # Rows that are scaled and checked at a time: bounded memory however many rows come in.
 ROWS_PER_PASS = 1 << 16
@@ -166,23 +169,20 @@ class Ensemble:
         refuse_forks()
         params, model_state = jax.device_put((self.params, self.model_state))
         for start in range(0, len(x), ROWS_PER_PASS):
-            part = x[start : start + ROWS_PER_PASS]
-            if self.encoding is not None:
-                part = self.encoding.numbers(part, "X", first_row=start)
-            part = check_rows(part, "X", self.row_shape, first_row=start)
-            if self.standardisation is None:
-                check_kind(part, self.pixels, "X")
-            inputs = network_rows(part, self.standardisation)
+            inputs = self._network_rows(x[start : start + ROWS_PER_PASS], first_row=start)
             for rows, members in predict_lanes(
-                self.model,
-                "float32",
-                params,
-                model_state,
-                inputs,
-                rows_at_once=batch_size,
-                mask_keys=self.mask_keys,
+                self.model, "float32", params, model_state, inputs, rows_at_once=batch_size, mask_keys=self.mask_keys
             ):
                 yield slice(start + rows.start, start + rows.stop), inputs[rows], members
+
+    def _network_rows(self, part: Any, first_row: int = 0) -> np.ndarray:
+        """Rows of `_rows` as the networks take them, checked: float32 or pixels."""
+        if self.encoding is not None:
+            part = self.encoding.numbers(part, "X", first_row=first_row)
+        part = check_rows(part, "X", self.row_shape, first_row=first_row)
+        if self.standardisation is None:
+            check_kind(part, self.pixels, "X")
+        return network_rows(part, self.standardisation)
 
     def save(self, folder: str | Path) -> None:
         """Writes the ensemble into a new folder, which appears whole or not at all.
@@ -191,6 +191,39 @@ class Ensemble:
           folder: its path; refused if it exists.
         """
         write_ensemble(self, folder)
+
+    def export(
+        self,
+        path: str | Path,
+        format: str = "onnx",
+        *,
+        outputs: Sequence[str] = ("probabilities",),
+        sample: Any = None,
+    ) -> Exported:
+        """Writes one file that answers as this ensemble does, in which its scaling, calibration and all members are.
+
+        Before the file appears it is run, on rows drawn as the training rows were scaled and on `sample`, and refused
+        if a probability differs by more than 1e-5. What its inputs are: docs/deploy.md.
+
+        Args:
+          path: of a new file; of StableHLO a description for readers is put beside it, `path.json`.
+          format: "onnx" (extra `onnx`), or "stablehlo", which JAX alone reads on CPUs and CUDA GPUs.
+          outputs: of "probabilities", "members" `[N, K, C]` and "uncertainty", the members' disagreement in nats.
+          sample: rows of your own to try it on, `[N, …]` or a data frame.
+        """
+        from nu_ensembles.export import export_ensemble
+
+        return export_ensemble(self, path, format, outputs, sample)
+
+    def compile(self, outputs: Sequence[str] = ("probabilities",)) -> CompiledEnsemble:
+        """This ensemble made ready to answer single rows and small batches at once, from any number of threads.
+
+        Args:
+          outputs: what it gives, as in `export`.
+        """
+        from nu_ensembles.export import CompiledEnsemble
+
+        return CompiledEnsemble(self, outputs)
 
     @classmethod
     def load(cls, folder: str | Path, model: Model | None = None) -> Ensemble:

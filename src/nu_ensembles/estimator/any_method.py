@@ -24,11 +24,12 @@ from nu_ensembles.errors import InputError
 from nu_ensembles.estimator import kept
 from nu_ensembles.estimator.arguments import problem_of, rows_beside
 from nu_ensembles.estimator.fitted import FittedEnsemble
+from nu_ensembles.estimator.looking_ahead import look_ahead
 from nu_ensembles.methods import AnyMethod
 from nu_ensembles.models import Model
 from nu_ensembles.problem import labelled_pair, random_key
 from nu_ensembles.tables import ColumnTypes
-from nu_ensembles.training import RunFolder, make_job, run_job, steps_in
+from nu_ensembles.training import RunFolder, TrainingJob, make_job, run_job, steps_in
 from nu_ensembles.tuning import SearchSettings, folds_of
 
 
@@ -79,6 +80,8 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
       temperature_: found out of fold; nan if nothing was held out.
       shift_: the test whether X_unlabeled comes from where X comes from: `statistic` (AUROC of telling them apart), `p`
         and `power`; None without unlabelled rows, or with less than ten on a side.
+      expected_: what to expect on X_unlabeled: `accuracy` with its interval `low`, `high`, errors by class, confidence
+        where it is wrong; None where nothing can be said.
       calibrator_: what `predict_proba` applies to the mean of the members; None for nothing.
       companion_: what that mean is pooled with before it is calibrated: `forest` and its `weight`; None for nothing.
     """
@@ -210,6 +213,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             validation=held_out,
         )
         calibrators = tuning.check_calibration(self.calibration, self.temperature)
+        self.shift_ = two_sample_of(problem)
         folds = []
         if how is not None and validation is None:
             folds = folds_of(self.cv, problem.y, seed, problem.row_numbers, _num_samples(X), problem.classes)
@@ -217,22 +221,28 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         with folder as run:
             result = None
             if how is not None:
-                result = tuning.search(job, folds, how, run=run, verbose=self.verbose)
+                result = self._searched(job, folds, how, run)
                 job = job.replace(method=result.method_of(job.method), n_steps=result.n_steps)
             members = run_job(job, run=run, verbose=self.verbose)
-            self.shift_ = two_sample_of(problem)
             self.n_steps_, self.classes_ = job.n_steps, problem.classes
             self.n_iter_ = min(max_iter, max(1, round(job.n_steps * settings.batch_size / len(problem.x))))
             self.search_ = result
             self.verdict_, self.temperature_, self.cv_results_ = tuning.findings(result, job.method.name, job.n_steps)
             self.companion_, pooled, told = tuning.accompanied(result, job, accompany)
             self.calibrator_, told_of_calibration = tuning.calibrated(result, calibrators, pooled)
-            self.verdict_ += told + told_of_calibration
-            beside = {"calibrator": self.calibrator_, "companion": self.companion_}
+            beside: dict[str, Any] = {"calibrator": self.calibrator_, "companion": self.companion_}
+            ahead = look_ahead(job, members, result, self.shift_, **beside)
+            self.expected_ = ahead.expected
+            self.verdict_ += told + told_of_calibration + ahead.told
             self.ensemble_ = job.ensemble(members, **beside, verdict=self.verdict_, **self._further_notes)
             if run is not None:
                 run.finish(kept.with_notes(self), self._also_in)
         return self
+
+    def _searched(
+        self, job: TrainingJob, folds: list[tuning.Fold], how: SearchSettings, run: RunFolder | None
+    ) -> tuning.SearchResult:
+        return tuning.search(job, folds, how, run=run, verbose=self.verbose)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

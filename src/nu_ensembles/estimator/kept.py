@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from nu_ensembles.contents import mapping, plain, text, whole
-from nu_ensembles.deployment import Shift
+from nu_ensembles.deployment import DeploymentExpectation, Shift
 from nu_ensembles.ensemble import Ensemble
 from nu_ensembles.errors import DamagedFileError, DataWarning, InputError
 from nu_ensembles.models import Model
@@ -153,6 +153,10 @@ def _shift(values: Mapping[str, Any] | None) -> Shift | None:
     return None if values is None else Shift(**{**values, "features": tuple(values.get("features", ()))})
 
 
+def _expected(values: Mapping[str, Any] | None) -> DeploymentExpectation | None:
+    return None if values is None else DeploymentExpectation.from_dict(values)
+
+
 # Attributes of a fit: as plain values, and back.
 KEPT: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "n_iter_": (lambda value: value, lambda value: 1 if value is None else int(value)),
@@ -161,5 +165,6 @@ KEPT: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
         lambda value: math.nan if value is None else float(value),
     ),
     "cv_results_": (_table, _columns),
+    "expected_": (lambda value: None if value is None else value.to_dict(), _expected),
     "shift_": (lambda value: None if value is None else dataclasses.asdict(value), _shift),
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from nu_ensembles import tuning
 from nu_ensembles.calibration import Calibrator
 from nu_ensembles.checks import check_positive
 from nu_ensembles.engine.augmentation import Augmentation
@@ -15,6 +16,7 @@ from nu_ensembles.estimator.any_method import EnsembleClassifier
 from nu_ensembles.methods import AnyMethod, LabelScheme, Nu
 from nu_ensembles.models import Model
 from nu_ensembles.tables import ColumnTypes
+from nu_ensembles.training import RunFolder, TrainingJob
 from nu_ensembles.tuning import SearchSettings
 
 
@@ -23,7 +25,9 @@ class NuEnsembleClassifier(EnsembleClassifier):
 
     With `beta="auto"` every beta is tried together with the training length, out of fold; the smallest beta within
     `tolerance` paired standard errors of the best is taken if its gain over beta = 0 is clear, and the ensemble is
-    trained anew on all labels. beta = 0 is a standard ensemble: `verdict_` says so when nothing is clearly better. With
+    trained anew on all labels. beta = 0 is a standard ensemble: `verdict_` says so when nothing is clearly better.
+    Where the unlabelled rows come from elsewhere, what is best on held-out labelled rows need not be best there, and
+    another rule chooses (`deployment`), of beta in units of the labelled loss. With
     a number, beta is taken as given and the training lasts `max_iter` passes, unless `early_stopping`.
 
     Args:
@@ -33,6 +37,8 @@ class NuEnsembleClassifier(EnsembleClassifier):
       labels: how unlabelled points get their labels, see `nu.methods.Nu`.
       betas: what "auto" tries; the grid goes on by itself when its best value sits on the edge.
       tolerance: see above; larger is more cautious.
+      deployment: where `X_unlabeled` differs from `X` (see `shift_`), let "auto" choose by what these rows tell
+        instead; False takes them for rows from where the labelled ones come from.
       model_options: what a built-in network takes, as a dict.
       early_stopping: with a number for beta, choose the number of steps by out-of-fold NLL; "auto" always does.
       max_iter: passes over the labelled rows, or the most that may be chosen.
@@ -72,6 +78,7 @@ class NuEnsembleClassifier(EnsembleClassifier):
         labels: LabelScheme = "without_replacement",
         betas: Sequence[float] = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2),
         tolerance: float = 1.0,
+        deployment: bool = True,
         model_options: dict[str, Any] | None = None,
         early_stopping: bool = False,
         max_iter: int = 500,
@@ -128,12 +135,21 @@ class NuEnsembleClassifier(EnsembleClassifier):
         self.labels: LabelScheme = labels
         self.betas = betas
         self.tolerance = tolerance
+        self.deployment = deployment
 
     def _method_and_search(self) -> tuple[AnyMethod, SearchSettings | None]:
         if self.beta == "auto":
             return Nu(labels=self.labels), SearchSettings(betas=(0.0, *self.betas), tolerance=self.tolerance)
         beta = check_positive(self.beta, "beta (a number, or 'auto')", zero_allowed=True)
         return Nu(beta, self.labels), self._length_search()
+
+    def _searched(
+        self, job: TrainingJob, folds: list[tuning.Fold], how: SearchSettings, run: RunFolder | None
+    ) -> tuning.SearchResult:
+        if self.beta == "auto" and self.deployment and tuning.says_nothing_of_the_deployment(job, self.shift_):
+            assert self.shift_ is not None, "where rows differ a test has said so"
+            return tuning.search_under_shift(job, folds, how, self.shift_, run=run, verbose=self.verbose)
+        return super()._searched(job, folds, how, run)
 
     @property
     def beta_(self) -> float:

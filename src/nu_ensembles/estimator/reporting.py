@@ -114,7 +114,7 @@ def _training(classifier: FittedEnsemble) -> Training:
         verdict=str(getattr(classifier, "verdict_", "")),
         facts=facts,
         columns=ensemble.describe_columns(),
-        search=_search(getattr(classifier, "cv_results_", None)),
+        search=search_grid(getattr(classifier, "cv_results_", None)),
         shift=_shift(getattr(classifier, "shift_", None)),
         expected=getattr(classifier, "expected_", None),
     )
@@ -131,14 +131,17 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-def _search(table: Mapping[str, np.ndarray] | None) -> Any:
+def search_grid(table: Mapping[str, np.ndarray] | None) -> Any:
     """The grid of a search from its table, for the picture; None where β was not searched."""
     if table is None or len(np.unique(table["beta"])) < 2:
         return None
-    betas, steps = np.unique(table["beta"]), np.unique(table["n_steps"])
-    nll = np.asarray(table["nll"], np.float64).reshape(len(betas), len(steps))
-    chosen = np.unravel_index(int(np.argmax(table["chosen"])), nll.shape)
-    return SimpleNamespace(betas=betas, steps=steps, nll=nll, chosen=(int(chosen[0]), int(chosen[1])))
+    betas, at_beta = np.unique(table["beta"], return_inverse=True)
+    steps, at_step = np.unique(table["n_steps"], return_inverse=True)
+    # Not every candidate was measured at every length.
+    nll = np.full((len(betas), len(steps)), np.nan)
+    nll[at_beta, at_step] = table["nll"]
+    row = int(np.argmax(table["chosen"]))
+    return SimpleNamespace(betas=betas, steps=steps, nll=nll, chosen=(int(at_beta[row]), int(at_step[row])))
 
 
 def _shift(shift: Any) -> str:

@@ -22,6 +22,7 @@ from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, Sh
 from nu_ensembles.methods.standard import Standard
 
 LabelScheme = Literal["without_replacement", "with_replacement", "shared", "uniform"]
+Weighting = Literal["constant", "labelled_loss"]
 
 
 @method("beta")
@@ -36,10 +37,14 @@ class Nu(BaseMethod):
         "shared": one random label per point, the same for all members.
         "uniform": no label; the target is the uniform distribution (a confidence penalty on U).
         The last three separate what diversity does from what softer predictions do.
+      weighting: "constant" is the paper's, eq. 5. "labelled_loss" multiplies beta by the batch's labelled loss over
+        log c, as a number without gradient: the member then descends log L(Z) + beta / log c * L(U_i), and beta means
+        the same at every step, where Adam lets a constant one take over as soon as the labels are fitted.
     """
 
     beta: float = 0.01
     labels: LabelScheme = "without_replacement"
+    weighting: Weighting = "constant"
 
     name: ClassVar[str] = "nu"
     shape: ClassVar[Shape] = "independent"
@@ -49,6 +54,8 @@ class Nu(BaseMethod):
         check_coefficient("beta", self.beta, "0 is the standard ensemble")
         if self.labels not in get_args(LabelScheme):
             raise unknown_name("label scheme", self.labels, get_args(LabelScheme))
+        if self.weighting not in get_args(Weighting):
+            raise unknown_name("weighting", self.weighting, get_args(Weighting))
 
     def effective(self) -> Method:
         # A traced zero differs from no unlabelled term in the last bits, so zero runs the other program.
@@ -71,7 +78,10 @@ class Nu(BaseMethod):
     def loss(self, forward: Forward, batch: Batch) -> Array:
         assert batch.x_unlabeled is not None
         on_z, on_u = forward(batch.x, batch.x_unlabeled)
-        return cross_entropy(on_z, batch.y, batch.weight) + self.beta * self._loss_on_u(on_u, batch.y_unlabeled)
+        labelled, weight = cross_entropy(on_z, batch.y, batch.weight), self.beta
+        if self.weighting == "labelled_loss":
+            weight = weight * jax.lax.stop_gradient(labelled) / jnp.log(on_z.shape[-1])
+        return labelled + weight * self._loss_on_u(on_u, batch.y_unlabeled)
 
     def _loss_on_u(self, logits: Array, labels: Array | None) -> Array:
         return uniform_cross_entropy(logits) if labels is None else cross_entropy(logits, labels)

@@ -9,6 +9,7 @@ from nu_ensembles.models.mlp import mlp, mlp_large
 from nu_ensembles.models.model import Model, ModelSpec, join_variables, logits_and_features, split_variables
 from nu_ensembles.models.nnx_adapter import from_nnx
 from nu_ensembles.models.registry import build, from_spec, network_for
+from nu_ensembles.models.signal import signal
 from nu_ensembles.models.torch_import import from_torch, torch_rule
 from nu_ensembles.models.wide_resnet import wide_resnet
 
@@ -28,6 +29,7 @@ __all__ = [
     "mlp",
     "mlp_large",
     "network_for",
+    "signal",
     "split_variables",
     "torch_rule",
     "uses_convolution",

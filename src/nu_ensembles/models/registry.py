@@ -12,12 +12,14 @@ from nu_ensembles.models.inspect import read_network
 from nu_ensembles.models.lenet import lenet
 from nu_ensembles.models.mlp import mlp, mlp_large
 from nu_ensembles.models.model import Model, ModelSpec
+from nu_ensembles.models.signal import signal
 from nu_ensembles.models.wide_resnet import wide_resnet
 
 BUILDERS: dict[str, Callable[..., Model]] = {
     "mlp": mlp,
     "mlp_large": mlp_large,
     "lenet": lenet,
+    "signal": signal,
     "wide_resnet": wide_resnet,
 }
 
@@ -28,7 +30,7 @@ def build(name: str, n_classes: int, **options: Any) -> Model:
     """Builds a network by its name.
 
     Args:
-      name: "mlp", "mlp_large", "lenet", "wide_resnet", or "wrn-DEPTH-WIDTH" such as "wrn-22-4".
+      name: "mlp", "mlp_large", "lenet", "signal", "wide_resnet", or "wrn-DEPTH-WIDTH" such as "wrn-22-4".
       n_classes: length of the logits.
       **options: of the builder of that name. Equal calls return the same object.
     """

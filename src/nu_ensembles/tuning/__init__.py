@@ -5,12 +5,14 @@ from nu_ensembles.tuning.calibrating import Calibrated, calibrated, check_calibr
 from nu_ensembles.tuning.choice import SearchResult, choose
 from nu_ensembles.tuning.folds import Fold, folds_of, stratified_folds
 from nu_ensembles.tuning.search import SearchSettings, search
+from nu_ensembles.tuning.under_shift import ResultUnderShift, says_nothing_of_the_deployment, search_under_shift
 from nu_ensembles.tuning.verdict import as_table, findings, nu_gain, temperature_gain, temperature_of, verdict
 
 __all__ = [
     "Accompanied",
     "Calibrated",
     "Fold",
+    "ResultUnderShift",
     "SearchResult",
     "SearchSettings",
     "accompanied",
@@ -22,7 +24,9 @@ __all__ = [
     "findings",
     "folds_of",
     "nu_gain",
+    "says_nothing_of_the_deployment",
     "search",
+    "search_under_shift",
     "stratified_folds",
     "temperature_gain",
     "temperature_of",

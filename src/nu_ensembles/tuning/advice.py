@@ -10,7 +10,7 @@ What was seen (MLP 64-64, 200 passes, default rates; test NLL of nu with beta au
 
 So overconfidence at the last step tells where long training costs much, and nu, or stopping early, saves it. No
 standard ensemble was overconfident where its NLL was lowest ("likely"): there nu has little left to gain. Digits
-with 50 labels against noisier, brighter or fewer classes' unlabelled digits: AUROC .99, 1.00, .80, hence "fix first".
+with 50 labels against noisier, brighter or fewer classes' unlabelled digits: AUROC .99, 1.00, .80, hence "differs".
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
+from nu_ensembles.deployment.accuracy import AccuracyEstimate
 from nu_ensembles.deployment.shift import FAR_APART, Shift
 
-Level = Literal["likely", "some", "unclear", "unlikely", "fix first"]
+Level = Literal["likely", "some", "unclear", "unlikely", "differs", "fix first"]
 
 # Of the intervals.
 LEVEL = 0.95
@@ -73,6 +74,8 @@ class Evidence:
       nll_rise: how much higher its NLL is at the end, relative.
       shift: how well labelled and unlabelled rows can be told apart, None if there are too few.
       n_duplicates: labelled rows that stand among the unlabelled ones, too.
+      expected: the accuracy of an early-stopped standard ensemble on the unlabelled rows, where they differ.
+      unseen_columns: columns that are constant among the labelled rows alone.
     """
 
     n_labelled: int
@@ -84,6 +87,8 @@ class Evidence:
     nll_rise: Estimate
     shift: Shift | None
     n_duplicates: int
+    expected: AccuracyEstimate | None = None
+    unseen_columns: tuple[str, ...] = ()
 
     @property
     def imbalance(self) -> float:
@@ -108,17 +113,17 @@ def _obstacle(evidence: Evidence) -> tuple[Level, str] | None:
     """What is to be put right before anything else."""
     if evidence.n_unlabelled == 0:
         return "fix first", "Fix first: there are no unlabelled rows, without which this is a standard ensemble."
-    shift = evidence.shift
-    if shift is not None and shift.differs and shift.auroc >= FAR_APART:
-        columns = f"; the columns that differ most: {', '.join(shift.features)}" if shift.features else ""
-        return "fix first", (
-            f"Fix first: the labelled and the unlabelled rows come from different distributions (told apart with AUROC "
-            f"{shift.auroc:.2f}{columns}), so take unlabelled rows from where the labelled ones come from."
-        )
     if evidence.n_duplicates > MANY_DUPLICATES * evidence.n_labelled:
         return "fix first", (
             f"Fix first: {evidence.n_duplicates} of {evidence.n_labelled} labelled rows stand among the unlabelled "
             "ones, too, where they would get random labels; remove them there."
+        )
+    shift = evidence.shift
+    if shift is not None and shift.differs and shift.auroc >= FAR_APART:
+        return "differs", (
+            f"The unlabelled rows differ from the labelled ones ({shift.in_words()}): if they are what the model will "
+            "be used on, this is where nu pays, and beta='auto' goes by what they tell; if not, take unlabelled rows "
+            "from where the labelled ones come from."
         )
     return None
 
@@ -166,9 +171,18 @@ def _notes(evidence: Evidence, level: Level) -> list[str]:
             f"{evidence.early_stopped.n_steps}: the length of training matters here."
         )
     shift = evidence.shift
-    if level != "fix first" and shift is not None and shift.differs:
-        columns = f", most by {', '.join(shift.features)}" if shift.features else ""
-        notes.append(f"Labelled and unlabelled rows can be told apart a little (AUROC {shift.auroc:.2f}{columns}).")
+    if shift is not None and shift.differs and level != "differs":
+        notes.append(f"Labelled and unlabelled rows differ a little ({shift.in_words()}).")
+    if shift is not None and shift.is_disjoint:
+        notes.append("Nearly every row can be told apart, so no method can promise anything on the unlabelled ones.")
+    if evidence.expected is not None:
+        notes.append(
+            f"Expected accuracy on the unlabelled rows: {evidence.expected.accuracy:.2f} "
+            f"({evidence.expected.low:.2f} … {evidence.expected.high:.2f}). {evidence.expected.limit}"
+        )
+    if evidence.unseen_columns:
+        columns = ", ".join(evidence.unseen_columns)
+        notes.append(f"No labelled row says what these columns mean, which vary among unlabelled rows: {columns}.")
     if evidence.shift is None and evidence.n_unlabelled:
         notes.append("Too few rows to compare the labelled with the unlabelled ones.")
     if 0 < evidence.n_duplicates <= MANY_DUPLICATES * evidence.n_labelled:

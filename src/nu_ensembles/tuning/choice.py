@@ -85,7 +85,7 @@ class SearchResult:
 
         That makes as many passes over its rows as the networks of a fold had made over theirs (`out_of_fold.steps`),
         but no more steps than were tried. With five folds it is a quarter more: more rows are overfitted later. On
-        small tables that lowers the test NLL of standard ensembles by .8 % (`benchmarks/when_to_stop.py`).
+        small tables that lowers the test NLL of standard ensembles by 1 % (`benchmarks/when_to_stop.py`).
         """
         tried = self.out_of_fold.steps
         return np.minimum(np.rint(self.more_rows * tried).astype(int), tried[-1])

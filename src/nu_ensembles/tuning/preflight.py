@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from nu_ensembles.datasets.splits import split
-from nu_ensembles.deployment.shift import NORMAL_95, two_sample_test
+from nu_ensembles.deployment.accuracy import AccuracyEstimate, accuracy_under_shift
+from nu_ensembles.deployment.shift import NORMAL_95, Shift, two_sample_test, unseen_columns
 from nu_ensembles.engine.settings import Settings
-from nu_ensembles.methods import Standard
+from nu_ensembles.methods import Nu, Standard
 from nu_ensembles.metrics import evaluate
 from nu_ensembles.metrics.paired import paired_difference
 from nu_ensembles.problem import Problem, prepare, random_key
@@ -25,6 +26,7 @@ from nu_ensembles.training import make_job, steps_in
 from nu_ensembles.tuning.advice import LEVEL, Estimate, Evidence, OutOfFoldFit, advise
 from nu_ensembles.tuning.folds import stratified_folds
 from nu_ensembles.tuning.search import SearchSettings, search
+from nu_ensembles.tuning.under_shift import search_under_shift
 
 # More labelled rows and more steps than this are not looked at: the answer should come within two minutes.
 MOST_LABELLED = 2000
@@ -39,7 +41,7 @@ class Preflight:
 
     Attributes:
       evidence: the figures.
-      level: "likely", "some", "unclear", "unlikely" or "fix first".
+      level: "likely", "some", "unclear", "unlikely", "differs" or "fix first".
       recommendation: one plain sentence.
       notes: what else is worth knowing, a sentence each.
     """
@@ -88,6 +90,7 @@ def preflight(
     examined = _at_most(problem, MOST_LABELLED, seed)
     early, last, rise = _out_of_fold(examined, settings, max_iter, seed, verbose)
     u = problem.x_unlabeled
+    shift = None if u is None else two_sample_test(problem.x, u, feature_names, seed)
     evidence = Evidence(
         n_labelled=len(problem.x),
         n_examined=len(examined.x),
@@ -96,8 +99,10 @@ def preflight(
         early_stopped=early,
         last_step=last,
         nll_rise=rise,
-        shift=None if u is None else two_sample_test(problem.x, u, feature_names, seed),
+        shift=shift,
         n_duplicates=0 if u is None else count_duplicates(problem.x, u),
+        expected=_expected(examined, settings, max_iter, seed, shift, verbose),
+        unseen_columns=tuple(unseen_columns(problem)),
     )
     advice = advise(evidence)
     return Preflight(evidence, advice.level, advice.recommendation, advice.notes)
@@ -139,6 +144,19 @@ def _out_of_fold(
     level = float(losses[0].mean())
     low, high = (rise + sign * NORMAL_95 * error for sign in (-1, 1))
     return fits[0], fits[1], Estimate(rise / level, low / level, high / level)
+
+
+def _expected(
+    problem: Problem, settings: Settings, max_iter: int, seed: int, shift: Shift | None, verbose: int
+) -> AccuracyEstimate | None:
+    """The accuracy of a standard ensemble on unlabelled rows that differ."""
+    if shift is None or not shift.differs:
+        return None
+    max_steps = min(steps_in(max_iter, len(problem.x), settings.batch_size), MOST_STEPS)
+    job = make_job(problem, "mlp", Nu(), settings, n_members=5, n_steps=max_steps, key=random_key(seed))
+    folds = stratified_folds(problem.y, 5, 1, seed)
+    decision = search_under_shift(job, folds, SearchSettings(), shift, verbose=verbose).decision
+    return accuracy_under_shift(decision.confidence, decision.confidence, decision.flipped)
 
 
 def _at_most(problem: Problem, n_rows: int, seed: int) -> Problem:

@@ -16,9 +16,10 @@ from nu_ensembles.tuning.folds import Fold, HeldOut
 PAST_ITS_BEST = 2.0
 BEATEN = 3.0
 # A probe promises something if its best is so many paired standard errors, and by this share of the NLL, below the
-# reference's. What is claimed in the end needs about two of them, on rows that had no part in choosing.
-AHEAD = 1.5
+# reference's. What is claimed in the end needs as many, on rows that had no part in choosing.
+AHEAD = 2.0
 WORTH_A_LOOK = 0.0025
+ALIKE = 0.01
 
 
 @dataclasses.dataclass(eq=False)
@@ -124,10 +125,20 @@ class OutOfFold:
 
     def is_promising(self, candidate: int, reference: int) -> bool:
         """Whether a candidate's best is ahead of the reference's by more than noise may easily make it."""
+        above, error = self._relative_difference(candidate, reference)
+        return above < -AHEAD * error and above < -WORTH_A_LOOK
+
+    def is_alike(self, candidate: int, reference: int) -> bool:
+        """Whether a candidate's best differs from the reference's by next to nothing, also in its paired error."""
+        above, error = self._relative_difference(candidate, reference)
+        return abs(above) + error < ALIKE
+
+    def _relative_difference(self, candidate: int, reference: int) -> tuple[float, float]:
+        """NLL of a candidate above the reference's, each at its best, and the paired error; shares of the latter's."""
         at_best, others = (self.losses[each, self.best_stop(each)] for each in (candidate, reference))
         above, error = paired_difference(at_best, others, self.weight)
-        level = float(np.sum(others * self.weight) / self.weight.sum())
-        return above < -AHEAD * error and above < -WORTH_A_LOOK * level
+        level = max(float(np.sum(others * self.weight) / self.weight.sum()), float(np.finfo(np.float32).tiny))
+        return above / level, error / level
 
     def is_beaten(self, candidate: int, stop: int) -> bool:
         """Whether going on with a candidate, measured at a stop, is pointless."""

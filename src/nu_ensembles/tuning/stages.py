@@ -27,8 +27,8 @@ def staged(
 
     Args:
       betas: all candidates; the smallest is the reference.
-      probes: those that are tried first, one after another, until one promises something; if there are none, or they
-        are all that there is, every candidate is tried.
+      probes: those that are tried first, from the largest on, until one promises something or does nothing; if there
+        are none, every candidate is tried.
       extend: whether the grid goes on when its best value sits on the edge.
       method_of: the method of a candidate.
     """
@@ -37,13 +37,14 @@ def staged(
     every = sorted({*betas, *further})
     number_of = {beta: number for number, beta in enumerate(every)}
     race = Race(trial, trial.nothing_yet(every), number_of[betas[0]], method_of, show)
-    probes = [beta for beta in probes if beta in betas[1:]]
+    probes = sorted((beta for beta in probes if beta in betas[1:]), reverse=True)
     promised = not probes
     for beta in probes:
         race.run([number_of[beta]], race.promises_or_may_yet)
         promised = race.promises(number_of[beta])
-        # A reference that never was past its best has not overfitted: there is nothing for another beta to mend.
-        if promised or race.reference_is_best_at_the_end:
+        # A reference that never was past its best has not overfitted: there is nothing for another beta to mend. And
+        # where this one does nothing at all, the next, a smaller one, does not either.
+        if promised or race.reference_is_best_at_the_end or race.does_nothing(number_of[beta]):
             break
     others = [beta for beta in betas[1:] if not race.found.is_measured(number_of[beta])]
     if promised and others:
@@ -83,6 +84,10 @@ class Race:
     def promises(self, candidate: int) -> bool:
         """Whether a candidate is ahead of the reference, each at its best, by more than noise may easily make it."""
         return self.found.is_promising(candidate, self.first)
+
+    def does_nothing(self, candidate: int) -> bool:
+        """Whether a candidate's best is as good as the reference's, and as that on nearly every row."""
+        return self.found.is_alike(candidate, self.first)
 
     def promises_or_may_yet(self, candidate: int, stop: int) -> bool:
         """Whether a probe is worth going on with: it is ahead, or it has not been past the best of the reference."""

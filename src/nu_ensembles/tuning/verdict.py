@@ -11,6 +11,7 @@ from nu_ensembles.metrics.paired import Gain, paired_difference
 from nu_ensembles.metrics.temperature import PRIOR, fit_temperature, scale_temperature
 from nu_ensembles.tuning.choice import SearchResult, gain_of_the_rule, parts_of
 from nu_ensembles.tuning.scores import OutOfFold
+from nu_ensembles.tuning.under_shift import ResultUnderShift
 
 # In paired standard errors.
 CLEARLY = 2.0
@@ -60,7 +61,10 @@ def findings(result: SearchResult | None, method_name: str, n_steps: int) -> Fin
     if result is None:
         sentence = f"{method_name}, {n_steps} steps as given: nothing was chosen, so nothing was compared."
         return Findings(sentence, math.nan, None)
-    sentence = verdict(result) if len(result.betas) > 1 else ""
+    if isinstance(result, ResultUnderShift):
+        sentence = result.verdict()
+    else:
+        sentence = verdict(result) if len(result.betas) > 1 else ""
     temperature = temperature_of(result.out_of_fold, result.chosen[0])
     sentence = sentence or (
         f"{method_name}, {n_steps} steps: out-of-fold NLL {result.nll[result.chosen]:.3f}; the out-of-fold temperature "

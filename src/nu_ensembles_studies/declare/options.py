@@ -24,7 +24,8 @@ class StudyOptions:
     """What a study measures.
 
     Attributes:
-      datasets: Data sets: digits, cifar10, cifar100, wine, breast_cancer, embeddings, mnist, fashion_mnist.
+      datasets: Data sets: digits, cifar10, cifar100, wine, breast_cancer, embeddings, mnist, fashion_mnist; the tables
+        of rivals.
       models: Networks: mlp, lenet, wrn-22-4.
       methods: Ways to train, such as standard and nu.
       protocols: published (the paper's hyper-parameters), matched (all as nu), selected (each tuned on validation).

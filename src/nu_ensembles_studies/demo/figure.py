@@ -18,6 +18,7 @@ from nu_ensembles.errors import InputError
 from nu_ensembles.report.figures import ACCENT, INK, SOFT, reliability_diagram
 from nu_ensembles.report.svg import new_axes, png_bytes, svg_bytes
 from nu_ensembles_studies.demo.comparison import Comparison
+from nu_ensembles_studies.demo.deployment import TITLE
 from nu_ensembles_studies.demo.result import DemoResult
 from nu_ensembles_studies.pages.figures import without_spines
 from nu_ensembles_studies.results.intervals import BY_KEY, Metric
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RELIABILITY = ("standard_last", "nu_fixed", "nu_auto")
+# Beside the deployment's two.
+BESIDE = ("standard_last", "nu_auto")
 
 
 def difference_plot(comparison: Comparison, metric: Metric, ax: Axes | None = None, *, show_rows: bool = True) -> Axes:
@@ -61,16 +64,20 @@ def difference_plot(comparison: Comparison, metric: Metric, ax: Axes | None = No
 
 
 def demo_figure(result: DemoResult) -> Figure:
-    """Three reliability diagrams over all splits, above the differences in NLL and ECE."""
+    """Reliability diagrams over all splits, those of the deployment first, above the differences in NLL and ECE."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.6, 6.4), layout="constrained")
     halves = figure.add_gridspec(2, 1, height_ratios=(1.55, 1.0))
     above, below = figure.add_subfigure(halves[0]), figure.add_subfigure(halves[1])
-    for axes, row in zip(above.subplots(1, len(RELIABILITY)), RELIABILITY, strict=True):
-        ece = result.comparison.mean(row, "ece").text()
-        title = f"{result.comparison.rows[row]}\nECE {ece}"
-        reliability_diagram(*result.pooled(row), axes, interval=None, title=title)
+    drawn = [(result.comparison, row, "", result.pooled(row)) for row in RELIABILITY]
+    act = result.deployment
+    if act is not None:
+        drawn = [(act.comparison, row, f"{TITLE}: ", act.pooled(row)) for row in act.comparison.rows]
+        drawn += [(result.comparison, row, "same place: ", result.pooled(row)) for row in BESIDE]
+    for axes, (comparison, row, where, predicted) in zip(above.subplots(1, len(drawn)), drawn, strict=True):
+        title = f"{where}\n{comparison.rows[row]}\nECE {comparison.mean(row, 'ece').text()}"
+        reliability_diagram(*predicted, axes, interval=None, title=title.strip())
     left, right = below.subplots(1, 2, width_ratios=(1, 1))
     difference_plot(result.comparison, BY_KEY["nll"], left)
     difference_plot(result.comparison, BY_KEY["ece"], right, show_rows=False)

@@ -26,6 +26,8 @@ class SettingsForm:
     batch_size: int = stored(whole(1))
     last_step: int = stored(whole(1))
     fixed_beta: float = stored(number(above=-1))
+    n_deployed: int = stored(whole(), absent=0)
+    deployed_passes: int = stored(whole(1), absent=300)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -95,6 +97,21 @@ class ChoiceForm:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class ActForm:
+    """See `DeploymentAct`; its predictions are in the file of the others."""
+
+    comparison: ComparisonForm = stored(form(ComparisonForm))
+    betas: tuple[float, ...] = stored(listing(number(above=-1), least=1, most=_MOST))
+    verdicts: tuple[str, ...] = stored(listing(text(), least=1, most=_MOST))
+    expected: tuple[tuple[float, ...], ...] = stored(listing(listing(number(), 4, 4), least=1, most=_MOST))
+
+    def __post_init__(self) -> None:
+        n_seeds = len(self.comparison.seeds)
+        if any(len(each) != n_seeds for each in (self.betas, self.verdicts, self.expected)):
+            raise InputError("the second act lacks what others of its seeds have; restore it.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class DemoForm:
     """See `DemoResult`; the predictions are in a file of their own."""
 
@@ -105,6 +122,7 @@ class DemoForm:
     command: str = stored(text())
     seconds: float = stored(number(above=-1))
     predictions_sha256: str = stored(checksum)
+    deployment: ActForm | None = stored(optional(form(ActForm)), absent=None)
 
     def __post_init__(self) -> None:
         if tuple(choice.seed for choice in self.choices) != self.comparison.seeds:

@@ -17,7 +17,8 @@ from nu_ensembles import storage
 from nu_ensembles.contents import array_of, parsed, unfit
 from nu_ensembles.errors import InputError
 from nu_ensembles_studies.demo.comparison import Comparison
-from nu_ensembles_studies.demo.forms import DemoForm
+from nu_ensembles_studies.demo.deployment import DeploymentAct
+from nu_ensembles_studies.demo.forms import ActForm, DemoForm
 from nu_ensembles_studies.demo.verdict import verdict
 from nu_ensembles_studies.results.json_numbers import nan_for_none, none_for_nan
 
@@ -31,6 +32,7 @@ SETTING_PICKED = (
     "same images (seeds 0 to 19, results/digits-beta-map.json), so the two “last epoch” rows are an illustration, not "
     "independent evidence. Early stopping, temperature and ν (auto) saw no test score."
 )
+DEPLOYED = ("deployed_probabilities", "deployed_labels")
 RESULTS, PREDICTIONS, REPORT = "results.json", "predictions.safetensors", "report.html"
 
 
@@ -40,6 +42,8 @@ class DemoSettings:
 
     last_step: where the rows "last epoch" stop, and the longest training that a search may choose.
     fixed_beta: of the row that chooses nothing; `SETTING_PICKED` says how it and last_step came about.
+    n_deployed: splits of the second act, at most those of the first; 0 leaves it out.
+    deployed_passes: over its labelled images, at most.
     """
 
     n_labels: int = 50
@@ -50,6 +54,8 @@ class DemoSettings:
     batch_size: int = 32
     last_step: int = 600
     fixed_beta: float = 3e-4
+    n_deployed: int = 3
+    deployed_passes: int = 300
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -130,6 +136,7 @@ class DemoResult:
       seconds: wall-clock time, compilation included.
       probabilities: float32 `[S, rows, N, C]`, the mean over members on the test rows.
       labels: int `[S, N]`, of the test rows.
+      deployment: the second act, None where it was left out.
     """
 
     settings: DemoSettings
@@ -140,11 +147,14 @@ class DemoResult:
     seconds: float
     probabilities: np.ndarray = dataclasses.field(repr=False)
     labels: np.ndarray = dataclasses.field(repr=False)
+    deployment: DeploymentAct | None = None
 
     @property
     def verdict(self) -> list[str]:
-        """What nu gains here, in plain sentences."""
-        return verdict(self.comparison, [choice.beta for choice in self.choices], self.settings.fixed_beta)
+        """What nu gains, in plain sentences: where rows differ first."""
+        of_deployment = [] if self.deployment is None else [self.deployment.sentence]
+        betas = [choice.beta for choice in self.choices]
+        return [*of_deployment, *verdict(self.comparison, betas, self.settings.fixed_beta)]
 
     def of_row(self, row: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Test probabilities `[N, C]` of a row and their labels `[N]`, by the seed itself."""
@@ -167,11 +177,23 @@ class DemoResult:
             "environment": dict(self.environment),
             "command": self.command,
             "seconds": self.seconds,
+            "deployment": None if self.deployment is None else self.deployment.to_dict(),
         }
 
     @classmethod
-    def from_dict(cls, entry: Mapping[str, Any], probabilities: np.ndarray, labels: np.ndarray) -> DemoResult:
-        """The result that `to_dict` was called on; the sentences are made anew."""
+    def from_dict(
+        cls,
+        entry: Mapping[str, Any],
+        probabilities: np.ndarray,
+        labels: np.ndarray,
+        deployed: tuple[np.ndarray, np.ndarray] = (np.empty(0), np.empty(0)),
+    ) -> DemoResult:
+        """The result that `to_dict` was called on; the sentences are made anew.
+
+        Args:
+          deployed: probabilities and labels of the second act, where there was one.
+        """
+        act = entry.get("deployment")
         settings = {**entry["settings"], "hidden": tuple(entry["settings"]["hidden"])}
         return cls(
             DemoSettings(**settings),
@@ -182,6 +204,7 @@ class DemoResult:
             entry["seconds"],
             probabilities,
             labels,
+            None if act is None else DeploymentAct.from_dict(act, *deployed),
         )
 
     def save(self, folder: str | Path) -> None:
@@ -192,6 +215,9 @@ class DemoResult:
 
         with storage.new_folder(folder) as inside:
             arrays = {"probabilities": self.probabilities, "labels": self.labels}
+            if self.deployment is not None:
+                own = self.deployment.probabilities, self.deployment.labels
+                arrays |= dict(zip(DEPLOYED, own, strict=True))
             checksum = storage.save_arrays(inside / PREDICTIONS, arrays)
             storage.write_stamped_json(inside / RESULTS, {**self.to_dict(), "predictions_sha256": checksum})
             write_page(inside / REPORT, demo_page(self))
@@ -205,14 +231,25 @@ class DemoResult:
             raise InputError(f"{folder} holds no results of a demo: give a folder that the demo wrote.")
         found = parsed(DemoForm, entry, f"The results of a demo {folder / RESULTS}")
         arrays = storage.load_arrays(folder / PREDICTIONS, found.predictions_sha256)
-        where, n_seeds = f"The predictions {folder / PREDICTIONS}", len(found.comparison.seeds)
-        n_rows, n_classes = arrays.get("probabilities", np.zeros((0, 0, 0, 0))).shape[-2:]
-        shape = n_seeds, len(found.comparison.rows), n_rows, n_classes
-        probabilities = array_of(arrays, "probabilities", shape, "f", where)
-        labels = array_of(arrays, "labels", (n_seeds, n_rows), "i", where)
-        if labels.size and not 0 <= labels.min() <= labels.max() < n_classes:
-            raise unfit(f"{where}: 'labels'", f"numbers of {n_classes} classes", None)
-        return cls.from_dict(dataclasses.asdict(found), probabilities, labels)
+        where = f"The predictions {folder / PREDICTIONS}"
+        own = _predictions(arrays, ("probabilities", "labels"), found, where)
+        if found.deployment is None:
+            return cls.from_dict(dataclasses.asdict(found), *own)
+        deployed = _predictions(arrays, DEPLOYED, found.deployment, where)
+        return cls.from_dict(dataclasses.asdict(found), *own, deployed)
+
+
+def _predictions(
+    arrays: Mapping[str, np.ndarray], names: tuple[str, str], of: DemoForm | ActForm, where: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities `[S, R, N, C]` of all seeds and rows, and labels `[S, N]`."""
+    n_seeds, n_rows = len(of.comparison.seeds), len(of.comparison.rows)
+    n, n_classes = arrays.get(names[0], np.zeros((0, 0, 0, 0))).shape[-2:]
+    probabilities = array_of(arrays, names[0], (n_seeds, n_rows, n, n_classes), "f", where)
+    labels = array_of(arrays, names[1], (n_seeds, n), "i", where)
+    if labels.size and not 0 <= labels.min() <= labels.max() < n_classes:
+        raise unfit(f"{where}: {names[1]!r}", f"numbers of {n_classes} classes", None)
+    return probabilities, labels
 
 
 def _pair(values: Any) -> tuple[int, int]:

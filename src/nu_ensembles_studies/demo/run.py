@@ -22,11 +22,14 @@ from nu_ensembles.estimator import NuEnsembleClassifier
 from nu_ensembles.metrics import evaluate
 from nu_ensembles.training import environment
 from nu_ensembles_studies.demo.comparison import Comparison
+from nu_ensembles_studies.demo.deployment import run_act
 from nu_ensembles_studies.demo.result import Choice, DemoResult, DemoSettings, Grid
 from nu_ensembles_studies.measure.auto_and_standard import AutoAndStandard
 from nu_ensembles_studies.results.intervals import METRICS
 
 REFERENCE = "standard_early"
+# The second act's splits have seeds of their own, so many above those of the first.
+DEPLOYED_SEEDS = 100
 # Seeds below this one had a part in setting the demo up.
 FIRST_SEED = 100
 
@@ -75,6 +78,10 @@ def run_demo(
         if verbose and sys.stderr.isatty():
             choice = splits[-1].choice
             print(f"split {number} of {n_seeds}: β = {choice.beta:g}, {choice.n_steps} steps", file=sys.stderr)
+    act = None
+    if settings.n_deployed:
+        how = settings.n_members, settings.hidden, settings.deployed_passes
+        act = run_act(tuple(each + DEPLOYED_SEEDS for each in seeds[: settings.n_deployed]), *how)
     titles = row_titles(settings.fixed_beta)
     scores = {
         metric.key: np.array([[each.scores[row][metric.key] for each in splits] for row in titles])
@@ -89,6 +96,7 @@ def run_demo(
         seconds=time.perf_counter() - started,
         probabilities=np.stack([np.stack([each.probabilities[row] for row in titles]) for each in splits]),
         labels=np.stack([each.labels for each in splits]),
+        deployment=act,
     )
     if out is not None:
         result.save(out)

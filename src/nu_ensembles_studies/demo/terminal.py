@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from nu_ensembles.report.page import SortableTable
+from nu_ensembles_studies.demo.comparison import Comparison
+from nu_ensembles_studies.demo.deployment import N_LABELS, DeploymentAct
 from nu_ensembles_studies.demo.page import differences_table, scores_table
 from nu_ensembles_studies.demo.result import DemoResult
 from nu_ensembles_studies.results.intervals import BY_KEY
@@ -45,13 +47,24 @@ def print_demo(result: DemoResult, console: Console | None = None) -> None:
             f"stops at {choice.standard_steps}; temperature {choice.temperature:.2f}"
         )
     console.print()
+    if result.deployment is not None:
+        _print_deployment(result.deployment, console, wide)
     for sentence in result.verdict:
         console.print(sentence)
 
 
-def markdown_table(result: DemoResult) -> str:
+def _print_deployment(act: DeploymentAct, console: Console, wide: bool) -> None:
+    """The second act: the same table on a deployment that differs."""
+    console.print(
+        f"\nA deployment that differs: {N_LABELS} labels on sharp digits, unlabelled and test images defocused.\n"
+    )
+    console.print(_terminal_table(scores_table(act.comparison), wide))
+    console.print(f"\nThe classifier said (split {act.comparison.seeds[0]}): {act.verdicts[0]}\n")
+
+
+def markdown_table(comparison: Comparison) -> str:
     """The scores as a Markdown table, for documents that quote them."""
-    table = scores_table(result.comparison)
+    table = scores_table(comparison)
     titles = [column.title for column in table.columns[1:]]
     lines = [["", *titles], ["---", *("---:" for _ in titles)], *([cell.text for cell in row] for row in table.rows)]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)

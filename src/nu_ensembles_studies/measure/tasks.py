@@ -37,6 +37,7 @@ from nu_ensembles_studies.measure.parts import Parts, load_parts
 from nu_ensembles_studies.measure.rival_scores import rival_scores, split_of
 from nu_ensembles_studies.measure.scores import measure
 from nu_ensembles_studies.measure.train_cells import Group, train_by_itself
+from nu_ensembles_studies.measure.under_shift import deployment_scores
 
 OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"
 
@@ -109,10 +110,27 @@ def one_by_one(
     return tasks
 
 
+def with_own_rows(scores: Callable[[StudyCell, Path | None], dict[str, Any]]) -> Callable[..., Tasks]:
+    """The same of cells whose rows are none of `measure.parts`."""
+
+    def tasks(cells: Sequence[StudyCell], how: StudyRunOptions) -> Tasks:
+        for cell in cells:
+
+            def task(report: Report, cell: StudyCell = cell) -> Iterator[Outcome]:
+                found = scores(cell, how.data_dir)
+                report(member_steps(cell))
+                yield Outcome(cell, {"epochs": {str(cell.epochs[-1]): found}})
+
+            yield [cell], task
+
+    return tasks
+
+
 KINDS: dict[str, Callable[[Sequence[StudyCell], StudyRunOptions], Tasks]] = {
     "trajectory": trajectory_tasks,
     "auto": one_by_one(auto_and_standard_scores),
     "cost": one_by_one(cost_scores),
+    "deployment": with_own_rows(deployment_scores),
     "rival": one_by_one(rival_scores, split_of),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 
@@ -33,6 +34,8 @@ Entry = tuple[str, str]
 class Splits:
     """Scores of all entries on all splits.
 
+    Where ν was measured on some splits only, the others count on these alone: means are over the same splits.
+
     Attributes:
       places: `[N]`, of each split.
       groups: `[N]`, its data set.
@@ -51,8 +54,17 @@ class Splits:
         places = [place for place in results.places() for _ in range(n_seeds)]
         return cls(results, entries, places, np.array([place.dataset for place in places]))
 
+    @functools.cached_property
+    def counted(self) -> np.ndarray:
+        """Which splits count, `[N]`."""
+        of_nu = ~np.isnan(self._all_scores(NU, "nll"))
+        return of_nu if of_nu.any() else ~of_nu
+
     def scores(self, entry: Entry, metric: str) -> np.ndarray:
         """`[N]`, nan where nothing was measured."""
+        return np.where(self.counted, self._all_scores(entry, metric), np.nan)
+
+    def _all_scores(self, entry: Entry, metric: str) -> np.ndarray:
         method, part = entry
         found = []
         for place in self.results.places():

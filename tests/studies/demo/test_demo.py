@@ -20,7 +20,9 @@ from nu_ensembles_studies.demo.terminal import markdown_table, print_demo
 from nu_ensembles_studies.demo.verdict import verdict
 from nu_ensembles_studies.results.intervals import METRICS
 
-TINY = DemoSettings(n_labels=30, n_unlabeled=40, n_members=2, hidden=(8,), last_step=12)
+TINY = DemoSettings(
+    n_deployed=1, deployed_passes=2, n_labels=30, n_unlabeled=40, n_members=2, hidden=(8,), last_step=12
+)
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +46,16 @@ def synthetic(nll_auto, nll_early, nll_last, ece_fixed=(0.03, 0.03), ece_last=(0
     scores["ece"][order.index("nu_fixed")] = ece_fixed[:n]
     scores["ece"][order.index("standard_last")] = ece_last[:n]
     return Comparison(row_titles(0.003), tuple(range(n)), scores, REFERENCE)
+
+
+def test_the_second_act_compares_both_ensembles_on_a_deployment_that_differs(result):
+    act = result.deployment
+    assert act is not None
+    assert act.comparison.seeds == (103,)
+    assert act.probabilities.shape[:2] == (1, 2)
+    assert act.verdicts[0].startswith("The unlabelled rows differ from the labelled ones")
+    assert result.verdict[0] == act.sentence
+    assert "the true accuracy was within what it expected on" in act.sentence
 
 
 def test_six_rows_are_scored_on_every_seed(result):
@@ -137,7 +149,7 @@ def test_a_folder_that_exists_is_refused_before_anything_is_trained(tmp_path):
 
 
 def test_the_scores_can_be_quoted_in_markdown(result):
-    head, rule, *rows = markdown_table(result).splitlines()
+    head, rule, *rows = markdown_table(result.comparison).splitlines()
     assert head == "|  | Accuracy % | NLL | ECE | TACE | Brier rel. | MI, bits |"
     assert rule == "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     assert len(rows) == 6

@@ -15,6 +15,7 @@ from nu_ensembles_studies.declare.options import StudyOptions
 from nu_ensembles_studies.declare.study import cells_of
 from nu_ensembles_studies.experiments import auto_safety, training_size
 from nu_ensembles_studies.experiments.beta_sensitivity import landscape
+from nu_ensembles_studies.experiments.deployment import TITLES as UNDER_SHIFT
 from nu_ensembles_studies.experiments.ensemble_size import plateau
 from nu_ensembles_studies.experiments.gains_by_size import UNCLEAR
 from nu_ensembles_studies.experiments.training_size import size_curves
@@ -42,6 +43,7 @@ EXPECTED = {
     "ensemble-size": "Where more members stop helping",
     "cost": "Times standard",
     "auto-safety": "Auto against standard ensembles",
+    "deployment": "Every method on the deployment",
     "beta-sensitivity": "How wide is the range of good β?",
     "label-ablation": "Is it the diversity of the labels?",
     "unlabelled-size": "fixed visits",
@@ -75,6 +77,8 @@ def scores(rng: np.random.Generator, softer: float) -> dict:
         "cost": {"seconds_per_epoch_and_member": softer, "milliseconds_a_step": 1.0, "first_seconds": 2.0},
         **dict.fromkeys(("auto", "early_stopped", "early_temperature", "last_epoch"), found),
         **dict.fromkeys(("tolerance_0.5", "tolerance_2"), found),
+        **dict.fromkeys(("standard", "source_standard"), found),
+        **dict.fromkeys((*UNDER_SHIFT, *(f"source_{name}" for name in UNDER_SHIFT)), found),
         **dict.fromkeys(("companion", "calibrated", "companion_calibrated"), found),
         "choice": {"beta": 0.0, "beta_0.5": 0.0, "beta_2": 0.0},
     }

@@ -56,31 +56,29 @@ def test_a_probability_of_zero_or_none_at_all_costs_no_more_than_one_in_a_millio
 def test_every_rival_scores_on_a_table_with_few_rows_of_a_class(method: str) -> None:
     small = dataclasses.replace(cell(method, "wine", 6), n_unlabeled=40, n_test=60)
     found = rival_scores(small, split_of(small))
-    assert 0.5 < found["test"]["accuracy"] <= 1
+    assert 0 < found["test"]["nll"] < np.log(1e6)
     assert found["cost"]["processor_seconds"] > 0
     assert found["package"].startswith(("scikit-learn ", "nu-ensembles "))
 
 
 def small_nu(**options: Any) -> Any:
+    """Of the sizes of the classifiers' own tests, so that all share compiled programs."""
     asked: dict[str, Any] = {"betas": (0.1,), "max_iter": 4, "cv": 3, "random_state": 0, "batch_size": 8}
     asked |= {"model_options": {"hidden": (8,)}, "learning_rate": 0.01}
     return NuEnsembleClassifier(3, **asked, **options)
 
 
-def test_what_goes_beside_nu_is_what_the_classifier_makes_by_its_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_goes_beside_nu_is_what_the_classifier_makes_by_its_arguments(monkeypatch, blobs) -> None:
     monkeypatch.setattr(accompanying, "TREES", 20)
     monkeypatch.setattr(accompanying, "TREES_OF_A_FOLD", 20)
-    parts = split_of(cell())
+    x, y, u = blobs
+    parts = Parts(x, y, u, np.zeros(50, int), x[:0], y[:0], x, y, n_classes=3)
     alone = small_nu().fit(parts.x, parts.y, parts.x_unlabeled)
     found = of_nu(alone, parts)
-    for name, asked in (
-        ("companion", {"companion": "forest"}),
-        ("calibrated", {"calibration": "auto"}),
-        ("companion_calibrated", {"companion": "forest", "calibration": "auto"}),
-    ):
-        whole = small_nu(**asked).fit(parts.x, parts.y, parts.x_unlabeled)
-        expected = evaluate(whole.predict_proba(parts.x_test)[None], parts.y_test)
-        assert found[name]["nll"] == pytest.approx(expected["nll"], rel=1e-4)
+    whole = small_nu(companion="forest", calibration="auto").fit(parts.x, parts.y, parts.x_unlabeled)
+    expected = evaluate(whole.predict_proba(parts.x_test)[None], parts.y_test)
+    assert found["companion_calibrated"]["nll"] == pytest.approx(expected["nll"], rel=1e-4)
+    assert found["choice"]["beta"] == alone.beta_
 
 
 def test_a_rival_that_is_not_installed_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +95,7 @@ def test_pretrained_rivals_need_their_weights_in_the_data_folder(monkeypatch: py
 
 
 def test_the_study_names_its_own_methods_and_refuses_others(tmp_path) -> None:
-    with pytest.raises(InputError, match="There is no method 'forest'"):
+    with pytest.raises(InputError, match="Unknown method 'forest'"):
         run_study("rivals", StudyOptions(methods=("forest",)), tmp_path / "study")
     assert set(RIVALS) == set(RIVALS_STUDY.methods or ())
     assert STUDIES["rivals"] is RIVALS_STUDY

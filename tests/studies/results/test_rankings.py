@@ -26,7 +26,7 @@ def test_an_interval_over_data_sets_excludes_one_where_all_of_them_agree():
     groups = np.repeat(["a", "b", "c", "d"], 2)
     found = ratio(np.array([0.90, 0.92, 0.91, 0.93, 0.90, 0.91, 0.92, 0.92]), np.ones(8), groups)
     assert found.excludes_one
-    assert found.text() == "0.914 (0.904 to 0.924)"
+    assert found.text() == "0.914 (0.902 to 0.926)"
 
 
 def test_one_data_set_has_no_interval_and_none_has_no_ratio():

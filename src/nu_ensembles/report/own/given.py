@@ -13,7 +13,7 @@ from nu_ensembles.errors import InputError
 
 
 class Expectation(Protocol):
-    """What is expected on unlabelled rows: `deployment.Expected`, or anything that says so in words."""
+    """What is expected on unlabelled rows: `deployment.DeploymentExpectation`, or anything that says so in words."""
 
     def sentence(self) -> str: ...
     @property
