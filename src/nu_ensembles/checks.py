@@ -1,10 +1,9 @@
-"""Checks of single arguments, and of the process, each with the sentence that says what would do."""
+"""Checks of single arguments, each with the sentence that says what would do."""
 
 from __future__ import annotations
 
 import math
 import operator
-import os
 from numbers import Real
 from typing import Any
 
@@ -50,23 +49,3 @@ def check_coefficient(name: str, value: Any, advice: str, below: float = math.in
     if isinstance(value, str) or (isinstance(value, Real) and not (0 <= float(value) < below)):
         limit = "" if below == math.inf else f" and below {below:g}"
         raise InputError(f"{name} must be a number of at least 0{limit}, not {value}; {advice}.")
-
-
-def refuse_forks() -> None:
-    """Refuses to use JAX in a process that was forked from one that had used it, where it would wait for ever.
-
-    Raises:
-      InputError: this is such a process.
-    """
-    global _used_in
-    here = os.getpid()
-    if _used_in not in (None, here):
-        raise InputError(
-            "This process was forked from one in which JAX was running, and JAX would hang here for ever; start "
-            "workers with multiprocessing.get_context('spawn'), or with joblib, whose workers are fresh processes."
-        )
-    _used_in = here
-
-
-# The process in which networks were first trained or asked.
-_used_in: int | None = None

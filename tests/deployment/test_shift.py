@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from nu_ensembles.deployment.shift import LEVEL, Shift, _auroc, power_of, two_sample_test
+from nu_ensembles.deployment.shift import LEVEL, Shift, _auroc, differs_from_all_labelled, power_of, two_sample_test
+from nu_ensembles.problem import prepare
 
 
 def test_rows_of_one_distribution_cannot_be_told_apart():
@@ -73,6 +74,18 @@ def test_a_significant_difference_is_one_and_certainty_is_no_overlap():
     assert Shift(0.999, 0.99, 1.0, 1e-9).is_disjoint
     assert not Shift(0.9, 0.8, 1.0, 1e-9).is_disjoint
     assert (Shift(0.8, 0.7, 0.9, 0.02).statistic, Shift(0.8, 0.7, 0.9, 0.02).p) == (0.8, 0.02)
+
+
+def test_labels_tell_of_the_unlabelled_rows_where_these_or_those_of_the_validation_come_from_one_place():
+    rng = np.random.default_rng(0)
+    x, u = rng.normal(size=(40, 2)).astype(np.float32), rng.normal(size=(60, 2)).astype(np.float32) + 1
+    problem = prepare(x, np.arange(40) % 2, u, standardize=False)
+    differs, same = Shift(0.97, 0.95, 0.99, 1e-9), Shift(0.97, 0.95, 0.99, 0.2)
+    assert differs_from_all_labelled(differs, problem)
+    assert not differs_from_all_labelled(same, problem)
+    assert not differs_from_all_labelled(None, problem)
+    assert not differs_from_all_labelled(differs, problem, u[:20])
+    assert differs_from_all_labelled(differs, problem, u[:20] - 9)
 
 
 def test_a_handful_of_rows_is_not_tested():

@@ -17,6 +17,7 @@ from nu_ensembles import storage, tuning
 from nu_ensembles.calibration import MemberTemperature, pool
 from nu_ensembles.ensemble.files import MANIFEST
 from nu_ensembles.errors import DamagedFileError, InputError
+from nu_ensembles.estimator.wanted import check_companion
 from nu_ensembles.tuning import accompanying
 
 SMALL: dict[str, Any] = {
@@ -180,5 +181,5 @@ def test_a_table_as_it_is_may_have_gaps_and_text(tmp_path: Path) -> None:
 
 
 def test_nothing_is_accompanied_where_nothing_was_asked_for() -> None:
-    assert tuning.check_companion(None, (8, 8, 1)) is False
-    assert tuning.accompanied(None, None, False) == (None, None, "")  # pyright: ignore[reportArgumentType]
+    assert check_companion(None, (8, 8, 1)) is False
+    assert not tuning.Wanted().companion

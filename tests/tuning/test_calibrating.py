@@ -7,7 +7,8 @@ import pytest
 
 from nu_ensembles import calibration
 from nu_ensembles.errors import InputError
-from nu_ensembles.tuning import calibrated, check_calibration, temperature_of
+from nu_ensembles.estimator.wanted import check_calibration
+from nu_ensembles.tuning import calibrated, temperature_of
 from nu_ensembles.tuning.choice import SearchResult, choose
 from nu_ensembles.tuning.scores import OutOfFold
 

@@ -12,19 +12,18 @@ from nu_ensembles import models
 from nu_ensembles.deployment import Shift
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.errors import InputError
-from nu_ensembles.methods import Nu, Standard, TrainingRows
+from nu_ensembles.methods import Nu, Standard
 from nu_ensembles.problem import prepare, random_key
 from nu_ensembles.training import RunFolder, TrainingJob, make_job, predict_members, run_job
 from nu_ensembles.tuning import (
     Fold,
     ResultUnderShift,
     SearchSettings,
-    findings,
-    says_nothing_of_the_deployment,
     search_under_shift,
     stratified_folds,
     under_shift,
 )
+from nu_ensembles.tuning.verdict import search_findings
 
 NETWORK = models.mlp(3, hidden=(8,))
 HOW = SearchSettings(betas=(0.0, 0.1), n_members=2, n_stops=3, extend=False)
@@ -86,7 +85,7 @@ def test_what_is_chosen_is_trained_in_units_of_the_labelled_loss(found: ResultUn
 
 
 def test_the_verdict_says_that_rows_differ_what_was_chosen_and_what_stays_open(found: ResultUnderShift) -> None:
-    verdict = findings(found, "nu", found.n_steps).verdict
+    verdict = search_findings(found, "nu", found.n_steps).verdict
     assert verdict.startswith("The unlabelled rows differ from the labelled ones (told apart with AUROC 0.97, most by")
     assert f"β = {found.beta:g}" in verdict
     assert verdict.endswith("What that does to the NLL there only labelled rows from there can tell.")
@@ -105,19 +104,3 @@ def test_a_killed_run_does_not_search_again(
     other = job.replace(n_steps=12)
     with pytest.raises(InputError, match="other data or settings"):
         search_under_shift(other, folds, HOW, SHIFT, run=RunFolder(tmp_path, {}, resume=True, checkpoint_seconds=30))
-
-
-def test_it_is_searched_so_where_rows_differ_and_no_labels_come_from_there(job: TrainingJob, blobs) -> None:
-    same = dataclasses.replace(SHIFT, p_value=0.2)
-    assert says_nothing_of_the_deployment(job, SHIFT)
-    assert not says_nothing_of_the_deployment(job, same)
-    assert not says_nothing_of_the_deployment(job, None)
-    u = job.rows.x_unlabeled
-    assert u is not None
-
-    def validated(x: np.ndarray) -> TrainingJob:
-        n = len(x)
-        return job.replace(validation=TrainingRows(x, np.zeros(n, np.int32), np.ones(n, np.float32)))
-
-    assert not says_nothing_of_the_deployment(validated(u[:20]), SHIFT)
-    assert says_nothing_of_the_deployment(validated(u[:20] - 9), SHIFT)

@@ -110,6 +110,23 @@ def two_sample_of(problem: Problem) -> Shift | None:
     return two_sample_test(problem.x, problem.x_unlabeled, problem.feature_names)
 
 
+def differs_from_all_labelled(shift: Shift | None, problem: Problem, validation_x: np.ndarray | None = None) -> bool:
+    """Whether unlabelled rows differ from the labelled ones, and from validation rows, if there are any.
+
+    Validation rows from the deployment tell more than unlabelled ones: then the usual search goes by these.
+
+    Args:
+      shift: what the test on the problem says.
+      validation_x: rows scaled as the problem's are.
+    """
+    if shift is None or not shift.differs or problem.x_unlabeled is None:
+        return False
+    if validation_x is None:
+        return True
+    from_there = two_sample_test(validation_x, problem.x_unlabeled)
+    return from_there is not None and from_there.differs
+
+
 def unseen_columns(problem: Problem, most: int = 3) -> list[str]:
     """Columns of a table that are the same in all labelled rows, and not in the unlabelled ones."""
     x, u = problem.x, problem.x_unlabeled

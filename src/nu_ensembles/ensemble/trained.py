@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from nu_ensembles.calibration import FittedCalibrator
-from nu_ensembles.checks import check_whole, refuse_forks
+from nu_ensembles.checks import check_whole
 from nu_ensembles.companion import Companion
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.ensemble.files import read_fields, write_ensemble
@@ -21,7 +21,7 @@ from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.temperature import scale_temperature
 from nu_ensembles.models import Model
 from nu_ensembles.models.wrapped import unwrapped
-from nu_ensembles.problem import Standardisation, as_table, check_kind, check_rows, network_rows
+from nu_ensembles.problem import Standardisation, as_table, check_kind, check_rows, network_rows, refuse_forks
 from nu_ensembles.tables import Expected, RawTable, TableEncoding, rows_of
 
 # Rows that are scaled and checked at a time: bounded memory however many rows come in.

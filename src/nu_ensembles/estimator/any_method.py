@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
+from jax import Array
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
@@ -16,7 +17,7 @@ from sklearn.utils.validation import _num_samples
 from nu_ensembles import methods, tuning
 from nu_ensembles.calibration import Calibrator
 from nu_ensembles.checks import check_whole
-from nu_ensembles.deployment import two_sample_of
+from nu_ensembles.deployment import differs_from_all_labelled, two_sample_of
 from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.settings import Settings
@@ -24,13 +25,13 @@ from nu_ensembles.errors import InputError
 from nu_ensembles.estimator import kept
 from nu_ensembles.estimator.arguments import problem_of, rows_beside
 from nu_ensembles.estimator.fitted import FittedEnsemble
-from nu_ensembles.estimator.looking_ahead import look_ahead
+from nu_ensembles.estimator.wanted import check_calibration, check_companion
 from nu_ensembles.methods import AnyMethod
 from nu_ensembles.models import Model
-from nu_ensembles.problem import labelled_pair, random_key
+from nu_ensembles.problem import Problem, labelled_pair, random_key
 from nu_ensembles.tables import ColumnTypes
-from nu_ensembles.training import RunFolder, TrainingJob, make_job, run_job, steps_in
-from nu_ensembles.tuning import SearchSettings, folds_of
+from nu_ensembles.training import RunFolder, TrainingJob, make_job, predict_unlabeled, run_job, steps_in
+from nu_ensembles.tuning import SearchSettings, Wanted, folds_of
 
 
 class EnsembleClassifier(FittedEnsemble, BaseEstimator):
@@ -91,7 +92,6 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
     # Of the command line: what it tells of the data, and where the model of a run folder goes besides.
     _further_notes: Mapping[str, Any] = MappingProxyType({})
     _also_in: Sequence[Path] = ()
-    _with_priors = False
 
     def __init__(
         self,
@@ -152,19 +152,23 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         self.checkpoint_seconds = checkpoint_seconds
         self.verbose = verbose
 
-    def _method_and_search(self) -> tuple[AnyMethod, SearchSettings | None]:
+    def _wanted(self, row_shape: Sequence[int]) -> Wanted:
+        """What is to be found beside the members, for rows of a shape."""
+        calibrators = check_calibration(self.calibration, self.temperature)
+        return Wanted(calibrators, check_companion(self.companion, row_shape))
+
+    def _method_and_search(self, wanted: Wanted) -> tuple[AnyMethod, SearchSettings | None]:
         """What is trained, and how its length (and more) is searched for; None where nothing is to be chosen."""
         method = self.method
         if isinstance(method, str):
             method = methods.build(method, **(self.method_options or {}))
         elif self.method_options:
             raise InputError("method_options go with a method's name; this method has its options already.")
-        return method, self._length_search()
+        return method, self._length_search(wanted)
 
-    def _length_search(self) -> SearchSettings | None:
+    def _length_search(self, wanted: Wanted) -> SearchSettings | None:
         """The search of a length, or of a calibrator or a weight at the given one, where they are asked for."""
-        wanted = tuning.check_calibration(self.calibration, self.temperature), tuning.check_companion(self.companion)
-        if not self.early_stopping and not any(wanted):
+        if not self.early_stopping and not wanted.calibrators and not wanted.companion:
             return None
         return SearchSettings(betas=None, n_stops=None if self.early_stopping else 1)
 
@@ -185,14 +189,49 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
           sample_weight: `[n]`.
           validation: `(X, y)` that takes the place of the folds wherever something is chosen.
         """
-        problem, held_out = problem_of(self, X, y, X_unlabeled, sample_weight), None
+        problem = problem_of(self, X, y, X_unlabeled, sample_weight)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        key = random_key(seed)
+        wanted = self._wanted(problem.row_shape)
+        folder = self._run_folder(seed, problem.classes)
+        job, how = self._job_and_search(problem, validation, key, wanted)
+        self.shift_ = two_sample_of(problem)
+        validation_x = None if job.validation is None else job.validation.x
+        elsewhere = wanted.deployment and differs_from_all_labelled(self.shift_, problem, validation_x)
+        folds, result = [], None
+        if how is not None and validation is None:
+            folds = folds_of(self.cv, problem.y, seed, problem.row_numbers, _num_samples(X), problem.classes)
+        # Only now, when the data and the options are known to be good, is anything written.
+        with folder as run:
+            if how is not None and elsewhere and self.shift_ is not None:
+                result = tuning.search_under_shift(job, folds, how, self.shift_, run=run, verbose=self.verbose)
+            elif how is not None:
+                result = tuning.search(job, folds, how, run=run, verbose=self.verbose)
+            if result is not None:
+                job = job.replace(method=result.method_of(job.method), n_steps=result.n_steps)
+            members = run_job(job, run=run, verbose=self.verbose)
+            found = tuning.findings(job, result, self.shift_, wanted, predict_unlabeled(job, members))
+            self.n_steps_, self.classes_, self.search_ = job.n_steps, problem.classes, result
+            passes = max(1, round(job.n_steps * job.settings.batch_size / len(problem.x)))
+            self.n_iter_ = min(int(self.max_iter), passes)
+            self.verdict_, self.temperature_, self.cv_results_ = found.verdict, found.temperature, found.table
+            self.calibrator_, self.companion_ = found.calibrator, found.companion
+            self.expected_, self.priors_ = found.expected, found.priors
+            beside: dict[str, Any] = {"calibrator": found.calibrator, "companion": found.companion}
+            self.ensemble_ = job.ensemble(members, **beside, verdict=found.verdict, **self._further_notes)
+            if run is not None:
+                run.finish(kept.with_notes(self), self._also_in)
+        return self
+
+    def _job_and_search(
+        self, problem: Problem, validation: tuple[Any, Any] | None, key: Array, wanted: Wanted
+    ) -> tuple[TrainingJob, SearchSettings | None]:
+        """The training as the arguments decide it, and the search that decides the rest, if one is to."""
+        held_out = None
         if validation is not None:
             x, labels = labelled_pair(validation)
             held_out = problem.further_rows(rows_beside(x, "the validation x"), labels, "the validation x")
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        key = random_key(seed)
-        folder = self._run_folder(seed, problem.classes)
-        method, how = self._method_and_search()
+        method, how = self._method_and_search(wanted)
         max_iter = check_whole(self.max_iter, "max_iter")
         settings = Settings(
             batch_size=self.batch_size,
@@ -203,49 +242,19 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             plan=self.plan,
             deterministic=self.deterministic,
         )
+        n_steps = steps_in(max_iter, len(problem.x), settings.batch_size)
         job = make_job(
             problem,
             self.model,
             method,
             settings,
             self.n_members,
-            steps_in(max_iter, len(problem.x), settings.batch_size),
+            n_steps,
             key,
             model_options=self.model_options,
             validation=held_out,
         )
-        accompany = tuning.check_companion(self.companion, problem.row_shape)
-        calibrators = tuning.check_calibration(self.calibration, self.temperature)
-        self.shift_ = two_sample_of(problem)
-        folds = []
-        if how is not None and validation is None:
-            folds = folds_of(self.cv, problem.y, seed, problem.row_numbers, _num_samples(X), problem.classes)
-        # Only now, when the data and the options are known to be good, is anything written.
-        with folder as run:
-            result = None
-            if how is not None:
-                result = self._searched(job, folds, how, run)
-                job = job.replace(method=result.method_of(job.method), n_steps=result.n_steps)
-            members = run_job(job, run=run, verbose=self.verbose)
-            self.n_steps_, self.classes_ = job.n_steps, problem.classes
-            self.n_iter_ = min(max_iter, max(1, round(job.n_steps * settings.batch_size / len(problem.x))))
-            self.search_ = result
-            self.verdict_, self.temperature_, self.cv_results_ = tuning.findings(result, job.method.name, job.n_steps)
-            self.companion_, pooled, told = tuning.accompanied(result, job, accompany)
-            self.calibrator_, told_of_calibration = tuning.calibrated(result, calibrators, pooled)
-            ahead = look_ahead(job, members, result, self.shift_, self.calibrator_, self.companion_, self._with_priors)
-            self.expected_, self.priors_, self.calibrator_ = ahead.expected, ahead.priors, ahead.calibrator
-            beside: dict[str, Any] = {"calibrator": self.calibrator_, "companion": self.companion_}
-            self.verdict_ += told + told_of_calibration + ahead.told
-            self.ensemble_ = job.ensemble(members, **beside, verdict=self.verdict_, **self._further_notes)
-            if run is not None:
-                run.finish(kept.with_notes(self), self._also_in)
-        return self
-
-    def _searched(
-        self, job: TrainingJob, folds: list[tuning.Fold], how: SearchSettings, run: RunFolder | None
-    ) -> tuning.SearchResult:
-        return tuning.search(job, folds, how, run=run, verbose=self.verbose)
+        return job, how
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from nu_ensembles import tuning
 from nu_ensembles.calibration import Calibrator
 from nu_ensembles.checks import check_positive
 from nu_ensembles.engine.augmentation import Augmentation
@@ -16,8 +16,7 @@ from nu_ensembles.estimator.any_method import EnsembleClassifier
 from nu_ensembles.methods import AnyMethod, LabelScheme, Nu
 from nu_ensembles.models import Model
 from nu_ensembles.tables import ColumnTypes
-from nu_ensembles.training import RunFolder, TrainingJob
-from nu_ensembles.tuning import SearchSettings
+from nu_ensembles.tuning import SearchSettings, Wanted
 
 
 class NuEnsembleClassifier(EnsembleClassifier):
@@ -142,23 +141,16 @@ class NuEnsembleClassifier(EnsembleClassifier):
         self.deployment = deployment
         self.priors = priors
 
-    def _method_and_search(self) -> tuple[AnyMethod, SearchSettings | None]:
+    def _wanted(self, row_shape: Sequence[int]) -> Wanted:
+        wanted = super()._wanted(row_shape)
+        deployment = self.deployment and self.beta == "auto"
+        return dataclasses.replace(wanted, deployment=deployment, priors=self.priors)
+
+    def _method_and_search(self, wanted: Wanted) -> tuple[AnyMethod, SearchSettings | None]:
         if self.beta == "auto":
             return Nu(labels=self.labels), SearchSettings(betas=(0.0, *self.betas), tolerance=self.tolerance)
         beta = check_positive(self.beta, "beta (a number, or 'auto')", zero_allowed=True)
-        return Nu(beta, self.labels), self._length_search()
-
-    @property
-    def _with_priors(self) -> bool:
-        return self.priors
-
-    def _searched(
-        self, job: TrainingJob, folds: list[tuning.Fold], how: SearchSettings, run: RunFolder | None
-    ) -> tuning.SearchResult:
-        if self.beta == "auto" and self.deployment and tuning.says_nothing_of_the_deployment(job, self.shift_):
-            assert self.shift_ is not None, "where rows differ a test has said so"
-            return tuning.search_under_shift(job, folds, how, self.shift_, run=run, verbose=self.verbose)
-        return super()._searched(job, folds, how, run)
+        return Nu(beta, self.labels), self._length_search(wanted)
 
     @property
     def beta_(self) -> float:

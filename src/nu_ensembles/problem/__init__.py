@@ -4,6 +4,7 @@ from nu_ensembles.problem.inputs import Unlabeled, check_labels, check_rows
 from nu_ensembles.problem.labels import labelled_rows, note_gaps, only_labelled
 from nu_ensembles.problem.preprocessing import Standardisation, as_table, check_kind, network_rows
 from nu_ensembles.problem.problem import Problem, labelled_pair, prepare
+from nu_ensembles.problem.process import refuse_forks
 from nu_ensembles.problem.seeds import plain_seed, random_key
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "plain_seed",
     "prepare",
     "random_key",
+    "refuse_forks",
 ]

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nu_ensembles.checks import refuse_forks
 from nu_ensembles.errors import InputError
+from nu_ensembles.problem.process import refuse_forks
 
 THREEFRY = "threefry2x32"
 

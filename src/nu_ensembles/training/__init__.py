@@ -3,6 +3,17 @@
 from nu_ensembles.training.fit_arrays import fit
 from nu_ensembles.training.job import TrainingJob, make_job, steps_in
 from nu_ensembles.training.run_folder import RunFolder, environment
-from nu_ensembles.training.runner import predict_members, run_job
+from nu_ensembles.training.runner import UnlabeledPredictions, predict_members, predict_unlabeled, run_job
 
-__all__ = ["RunFolder", "TrainingJob", "environment", "fit", "make_job", "predict_members", "run_job", "steps_in"]
+__all__ = [
+    "RunFolder",
+    "TrainingJob",
+    "UnlabeledPredictions",
+    "environment",
+    "fit",
+    "make_job",
+    "predict_members",
+    "predict_unlabeled",
+    "run_job",
+    "steps_in",
+]

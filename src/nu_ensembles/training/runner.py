@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -27,6 +28,9 @@ from nu_ensembles.training.run_folder import RunFolder
 
 # Folded into the seed for a procedure's own draws; members fold in their numbers, which never get this high.
 PROCEDURE = np.uint32(0xFFFFFFFE)
+
+# More unlabelled rows than this hardly change a mean over them.
+MOST_UNLABELED = 1000
 
 
 def run_job(
@@ -138,3 +142,19 @@ def predict_members(members: Members, dtype: str, x: np.ndarray) -> np.ndarray:
     networks = members.networks
     params, model_state = jax.device_put((networks.params, networks.model_state))
     return lane_predictions(networks.model, dtype, params, model_state, x, mask_keys=members.mask_keys)
+
+
+class UnlabeledPredictions(NamedTuple):
+    """What members say of unlabelled rows: these `[M, …]`, as the networks take them, and probabilities `[K, M, C]`."""
+
+    rows: np.ndarray
+    probabilities: np.ndarray
+
+
+def predict_unlabeled(job: TrainingJob, members: Members) -> UnlabeledPredictions | None:
+    """Of a job's unlabelled rows, or of some that are drawn where there are many; None where there are none."""
+    u = job.problem.x_unlabeled
+    if u is None:
+        return None
+    rows = u[np.sort(np.random.default_rng(0).permutation(len(u))[:MOST_UNLABELED])]
+    return UnlabeledPredictions(rows, predict_members(members, job.settings.dtype, rows))

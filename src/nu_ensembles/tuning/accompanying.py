@@ -7,14 +7,12 @@ the weight. (The networks' length was chosen on all folds, which flatters them, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from nu_ensembles.calibration import pool, pooling_weights
 from nu_ensembles.companion import Companion, grow
-from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.paired import Gain
 from nu_ensembles.metrics.scores import label_probability
 from nu_ensembles.metrics.temperature import log_probability
@@ -43,35 +41,8 @@ class Accompanied(NamedTuple):
     sentence: str
 
 
-def check_companion(companion: Any, row_shape: Sequence[int] = (1,)) -> bool:
-    """Whether there is to be one.
-
-    Args:
-      row_shape: of what the networks get.
-    """
-    if companion is None:
-        return False
-    if not isinstance(companion, str) or companion != FOREST:
-        raise InputError(
-            f"companion is {companion!r}; give {FOREST!r} or None. nu.Blend pools any classifiers with predict_proba."
-        )
-    if len(row_shape) != 1:
-        raise InputError(
-            f"companion={FOREST!r} is for tables, and these rows have shape {tuple(row_shape)}, as images have: leave "
-            "it out."
-        )
-    return True
-
-
-def accompanied(result: SearchResult | None, job: TrainingJob, wanted: bool) -> Accompanied:
-    """The companion of a job, with the weight that suits the out-of-fold predictions of what the search chose.
-
-    Args:
-      result: the search; there is one wherever a companion is wanted.
-      wanted: of `check_companion`.
-    """
-    if result is None or not wanted:
-        return Accompanied(None, None, "")
+def accompanied(result: SearchResult, job: TrainingJob) -> Accompanied:
+    """The companion of a job, with the weight that suits the out-of-fold predictions of what the search chose."""
     found = result.out_of_fold
     networks, forests = found.probabilities[result.chosen[0]], out_of_fold_forests(job, found)
     pooled = _pooled_out_of_fold(networks, forests, found)

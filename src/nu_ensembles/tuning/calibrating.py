@@ -11,20 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from nu_ensembles.calibration import (
-    AUTO,
-    CALIBRATORS,
     Calibrator,
     CalibratorChoice,
     FittedCalibrator,
     Identity,
-    Temperature,
-    build,
     choose_calibrator,
 )
-from nu_ensembles.errors import InputError
 from nu_ensembles.tuning.choice import SearchResult
-
-NAMES = ("auto", *(name for name, kind in CALIBRATORS.items() if not kind.takes_members))
 
 
 class Calibrated(NamedTuple):
@@ -38,34 +31,6 @@ class Calibrated(NamedTuple):
     sentence: str
 
 
-def check_calibration(calibration: str | Calibrator | None, temperature: bool) -> tuple[Calibrator, ...]:
-    """The calibrators to choose from, by the arguments of a classifier; none where none is asked for.
-
-    Args:
-      temperature: the older switch, which means calibration="temperature".
-    """
-    if temperature:
-        if calibration is not None and calibration != Temperature.name:
-            raise InputError(
-                f"temperature=True means calibration='temperature', but calibration is {calibration!r}; leave out one."
-            )
-        calibration = Temperature.name
-    if calibration == "auto":
-        return AUTO
-    if isinstance(calibration, str) and calibration in CALIBRATORS:
-        calibration = build(calibration)
-    if not isinstance(calibration, Calibrator | None) or isinstance(calibration, type):
-        raise InputError(f"calibration is {calibration!r}; give one of {', '.join(NAMES)}, or None.")
-    if calibration is None or isinstance(calibration, Identity):
-        return ()
-    if calibration.takes_members:
-        raise InputError(
-            f"The calibrator {calibration.name!r} is fitted on members' predictions, and a search keeps their mean; "
-            f"choose one of {', '.join(NAMES)}, or fit it on predict_members of labelled rows that you held out."
-        )
-    return (calibration,)
-
-
 def calibrated(
     result: SearchResult | None, candidates: tuple[Calibrator, ...], probabilities: np.ndarray | None = None
 ) -> Calibrated:
@@ -73,7 +38,7 @@ def calibrated(
 
     Args:
       result: the search; there is one wherever there are candidates.
-      candidates: of `check_calibration`.
+      candidates: calibrators of mean predictions.
       probabilities: out of fold `[N, C]`, in the place of the networks' own: those of their pool with a companion.
     """
     if result is None or not candidates:

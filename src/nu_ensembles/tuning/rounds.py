@@ -40,13 +40,13 @@ class SearchRounds:
     """The rounds of one search, in their order.
 
     Args:
-      run: where they are kept; None keeps nothing.
-      fingerprint: a SHA-256 of what decides the search; asked for once.
+      run: where they are kept.
+      fingerprint: a SHA-256 of what decides the search.
     """
 
-    def __init__(self, run: RunFolder | None = None, fingerprint: Callable[[], str] = str) -> None:
-        self._run, self._fingerprint = run, "" if run is None else fingerprint()
-        self._pace = Pace(0.0 if run is None else run.checkpoint_seconds)
+    def __init__(self, run: RunFolder, fingerprint: str) -> None:
+        self._run, self._fingerprint = run, fingerprint
+        self._pace = Pace(run.checkpoint_seconds)
         self._rounds: list[SearchRound] = []
         self._asked = Interruption()
 
@@ -61,10 +61,9 @@ class SearchRounds:
           found: takes what is measured.
           numbers: of the candidates in `found`.
         """
-        kept, run, number = None, self._run, len(self._rounds)
-        text = f"{self._fingerprint} {number} {'' if run is None else lasting_repr(candidates)}"
-        if run is not None:
-            kept = KeptState(run.checkpoints.folder, f"search-{number}", pace=self._pace, resume=run.resume)
+        run, number = self._run, len(self._rounds)
+        text = f"{self._fingerprint} {number} {lasting_repr(candidates)}"
+        kept = KeptState(run.checkpoints.folder, f"search-{number}", pace=self._pace, resume=run.resume)
         self._rounds.append(
             SearchRound(self, kept, hashlib.sha256(text.encode()).hexdigest(), pool, found, list(numbers))
         )
@@ -73,9 +72,6 @@ class SearchRounds:
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
         """Within it a signal waits until everything is kept."""
-        if self._run is None:
-            yield
-            return
         with held_interrupts() as self._asked:
             yield
 
@@ -94,7 +90,7 @@ class SearchRounds:
 
 
 class SearchRound:
-    """One round; without a place to keep it nothing is kept and nothing is told.
+    """One round, and where it is kept.
 
     Attributes:
       is_ahead: whether an earlier life got further than this one yet, so that the pool is still to be put back.
@@ -103,7 +99,7 @@ class SearchRound:
     def __init__(
         self,
         rounds: SearchRounds,
-        kept: KeptState | None,
+        kept: KeptState,
         fingerprint: str,
         pool: LanePool,
         found: OutOfFold,
@@ -112,7 +108,7 @@ class SearchRound:
         self._rounds, self._kept, self._fingerprint = rounds, kept, fingerprint
         self._pool, self._found, self._numbers = pool, found, numbers
         self._n_measured, self._is_over, self._changed = 0, False, False
-        there = None if kept is None else kept.read(fingerprint, RoundIndex)
+        there = kept.read(fingerprint, RoundIndex)
         self.is_ahead = there is not None
         if there is not None:
             self._index, self._arrays = there
@@ -129,7 +125,7 @@ class SearchRound:
 
     @property
     def _where(self) -> str:
-        return "The checkpoint" if self._kept is None else f"The checkpoint {self._kept.index}"
+        return f"The checkpoint {self._kept.index}"
 
     def tells(self, stop: int) -> bool:
         """Whether an earlier life has measured the candidates at a stop, and puts that where it belongs."""
@@ -153,8 +149,6 @@ class SearchRound:
 
     def keeping(self, report: Report) -> Report:
         """What the pool is to call on its way to a stop."""
-        if self._kept is None:
-            return report
 
         def report_and_keep(n_steps: int, loss: float) -> None:
             self._changed = True
@@ -173,7 +167,7 @@ class SearchRound:
 
     def write(self) -> None:
         """Keeps the round as it is, unless it is kept like that."""
-        if self._kept is None or not self._changed:
+        if not self._changed:
             return
         groups = [] if self._is_over else self._pool.state()
         arrays = {name: getattr(self._found, name)[self._numbers] for name in ("losses", "probabilities")}
@@ -185,8 +179,7 @@ class SearchRound:
 
     def clear(self) -> None:
         """Removes what was kept."""
-        if self._kept is not None:
-            self._kept.clear()
+        self._kept.clear()
 
     def _group(self, number: int, step: int) -> GroupState:
         arrays, name, most = self._arrays, f"lanes/{number}", self._pool.all_lanes.n_lanes

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -105,7 +106,9 @@ def search(
     how = (how or SearchSettings()).for_job(job)
     stops = how.stops(job.n_steps)
     if job.method.is_independent:
-        rounds = SearchRounds(run, lambda: search_fingerprint(job, folds, how))
+        if run is None:
+            return _side_by_side(job, folds, how, stops, verbose)
+        rounds = SearchRounds(run, search_fingerprint(job, folds, how))
         result = kept_search(run, job, folds, how, lambda: _side_by_side(job, folds, how, stops, verbose, rounds))
         rounds.clear()
         return result
@@ -131,13 +134,13 @@ def _side_by_side(
     how: SearchSettings,
     stops: np.ndarray,
     verbose: int,
-    rounds: SearchRounds,
+    rounds: SearchRounds | None = None,
 ) -> SearchResult:
     assert how.n_members is not None
     trial = Trial(job, held_out_of(job, folds), stops, how.n_members, rounds)
     total = int(stops[-1]) * trial.lanes_a_set * len(how.betas or (0.0,))
     bar = step_bar("choosing beta and steps" if how.betas else "early stopping", total, 0, verbose)
-    with rounds.watched(), bar as show:
+    with nullcontext() if rounds is None else rounds.watched(), bar as show:
         if how.betas is None:
             as_it_is = float(getattr(job.method, "beta", 0.0))
             found = staged(trial, [as_it_is], (), False, lambda _: job.method.base, show)

@@ -41,7 +41,7 @@ class Trial:
         rounds: SearchRounds | None = None,
     ) -> None:
         self.job, self.held_out, self.stops, self.n_members = job, held_out, stops, n_members
-        self.rounds = rounds or SearchRounds()
+        self.rounds = rounds
         self.lanes_a_set = len(held_out.folds) * n_members
         self.n_classes = len(job.problem.classes)
 
@@ -51,7 +51,9 @@ class Trial:
 
     def heat(self, methods: Mapping[int, Method], found: OutOfFold, show: Show) -> Heat:
         """These candidates, by their numbers in `found`, about to start."""
-        return Heat(self, methods, found, show)
+        if self.rounds is None:
+            return Heat(self, methods, found, show)
+        return KeptHeat(self, methods, found, show, self.rounds)
 
     def assembled(self, methods: Sequence[Method]) -> Assembly:
         """A lane for each candidate, fold and member, in this order."""
@@ -91,11 +93,6 @@ class Heat:
         held_out = [fold.held_out for fold in trial.held_out.folds for _ in range(trial.n_members)]
         return LanePool(assembly, trial.lanes_a_set, trial.job.settings.plan, predicted=held_out)
 
-    @cached_property
-    def round(self) -> SearchRound:
-        """What is kept of them in a run folder."""
-        return self.trial.rounds.next(list(self.methods.items()), self.pool, self.found, self.candidates)
-
     @property
     def is_over(self) -> bool:
         """Whether nobody is left, or no stop."""
@@ -104,19 +101,47 @@ class Heat:
     def go_on(self) -> None:
         """Trains what remains up to the next stop, and measures it there."""
         self.stop += 1
-        if self.round.tells(self.stop):
-            return  # an earlier life of the search has measured it
-        self.round.put_back()
-        places = {each: self.candidates.index(each) for each in self.remaining}
-        self.pool.keep(self.pool.lanes_of(list(places.values())))
-        self.pool.advance(int(self.trial.stops[self.stop]), self.round.keeping(self.show))
-        for candidate, place in places.items():
-            members = self.pool.probabilities(self.pool.lanes_of([place]))
-            by_fold = members.reshape(len(self.trial.held_out.folds), self.trial.n_members, *members.shape[1:])
-            self.found.add(candidate, self.stop, by_fold.mean(axis=1))
-        self.round.measured(self.stop)
+        self._train_and_measure(self.show)
 
     def keep(self, candidates: Sequence[int]) -> None:
         """Drops all but these."""
         self.remaining = list(candidates)
-        self.round.ends(self.is_over)
+
+    def _train_and_measure(self, show: Show) -> None:
+        places = {each: self.candidates.index(each) for each in self.remaining}
+        self.pool.keep(self.pool.lanes_of(list(places.values())))
+        self.pool.advance(int(self.trial.stops[self.stop]), show)
+        for candidate, place in places.items():
+            members = self.pool.probabilities(self.pool.lanes_of([place]))
+            by_fold = members.reshape(len(self.trial.held_out.folds), self.trial.n_members, *members.shape[1:])
+            self.found.add(candidate, self.stop, by_fold.mean(axis=1))
+
+
+class KeptHeat(Heat):
+    """A heat whose way is kept in a run folder.
+
+    Args:
+      rounds: keep it.
+    """
+
+    def __init__(
+        self, trial: Trial, methods: Mapping[int, Method], found: OutOfFold, show: Show, rounds: SearchRounds
+    ) -> None:
+        super().__init__(trial, methods, found, show)
+        self._rounds = rounds
+
+    @cached_property
+    def _round(self) -> SearchRound:
+        return self._rounds.next(list(self.methods.items()), self.pool, self.found, self.candidates)
+
+    def go_on(self) -> None:
+        self.stop += 1
+        if self._round.tells(self.stop):
+            return  # an earlier life of the search has measured it
+        self._round.put_back()
+        self._train_and_measure(self._round.keeping(self.show))
+        self._round.measured(self.stop)
+
+    def keep(self, candidates: Sequence[int]) -> None:
+        super().keep(candidates)
+        self._round.ends(self.is_over)

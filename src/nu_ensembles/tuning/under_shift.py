@@ -16,7 +16,7 @@ import numpy as np
 
 from nu_ensembles.deployment.evidence import ShiftEvidence
 from nu_ensembles.deployment.rule import LADDER, Decision, decide
-from nu_ensembles.deployment.shift import Shift, two_sample_test
+from nu_ensembles.deployment.shift import Shift
 from nu_ensembles.engine.assembly import MemberSet, assemble
 from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.engine.predict import lane_predictions
@@ -63,19 +63,6 @@ class ResultUnderShift(SearchResult):
     def method_of(self, method: AnyMethod) -> AnyMethod:
         assert isinstance(method, Nu), "no other method is searched under shift"
         return _candidate(method, self.beta).effective()
-
-
-def says_nothing_of_the_deployment(job: TrainingJob, shift: Shift | None) -> bool:
-    """Whether unlabelled rows differ from the labelled ones, and from validation rows, if the job has any.
-
-    Validation rows from the deployment tell more than unlabelled ones: then the usual search goes by these.
-    """
-    if shift is None or not shift.differs or job.rows.x_unlabeled is None:
-        return False
-    if job.validation is None:
-        return True
-    from_there = two_sample_test(job.validation.x, job.rows.x_unlabeled)
-    return from_there is not None and from_there.differs
 
 
 def search_under_shift(

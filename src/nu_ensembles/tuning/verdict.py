@@ -17,9 +17,12 @@ from nu_ensembles.tuning.under_shift import ResultUnderShift
 CLEARLY = 2.0
 
 
-def temperature_of(found: OutOfFold, candidate: int) -> float:
-    """The temperature that suits a candidate's out-of-fold probabilities at its best step."""
-    return fit_temperature(found.probabilities[candidate], found.y, PRIOR, found.weight / found.weight.mean())
+def temperature_of(found: OutOfFold, candidate: int, rows: np.ndarray | None = None) -> float:
+    """The temperature that suits a candidate's out-of-fold probabilities at its best step, on all rows or on some."""
+    probabilities, y, weight = found.probabilities[candidate], found.y, found.weight
+    if rows is not None:
+        probabilities, y, weight = probabilities[rows], y[rows], weight[rows]
+    return fit_temperature(probabilities, y, PRIOR, weight / weight.mean())
 
 
 def temperature_gain(result: SearchResult) -> Gain:
@@ -35,8 +38,7 @@ def temperature_gain(result: SearchResult) -> Gain:
     for part in np.unique(part_of):
         here = part_of == part
         others = ~here if (~here).any() else here  # a single row has no others
-        weight = found.weight[others]
-        temperature = fit_temperature(probabilities[others], labels[others], PRIOR, weight / weight.mean())
+        temperature = temperature_of(found, 0, others)
         own = np.arange(int(here.sum())), labels[here]
         before[here] = -np.log(np.maximum(probabilities[here][own], 1e-38))
         after[here] = -np.log(np.maximum(scale_temperature(probabilities[here], temperature)[own], 1e-38))
@@ -48,7 +50,7 @@ def nu_gain(result: SearchResult) -> Gain:
     return gain_of_the_rule(result.out_of_fold, result.tolerance)
 
 
-class Findings(NamedTuple):
+class SearchFindings(NamedTuple):
     """What a fit tells of its search: one sentence, the out-of-fold temperature, and the evidence as a table."""
 
     verdict: str
@@ -56,11 +58,12 @@ class Findings(NamedTuple):
     table: dict[str, Any] | None
 
 
-def findings(result: SearchResult | None, method_name: str, n_steps: int) -> Findings:
-    """What there is to tell when so many steps of a method were chosen by this search, or by none."""
+def search_findings(result: SearchResult | None, method_name: str, n_steps: int) -> SearchFindings:
+    """What there is to tell of the search when so many steps of a method were chosen by this search, or by none."""
     if result is None:
         sentence = f"{method_name}, {n_steps} steps as given: nothing was chosen, so nothing was compared."
-        return Findings(sentence, math.nan, None)
+        return SearchFindings(sentence, math.nan, None)
+    table = as_table(result)
     if isinstance(result, ResultUnderShift):
         sentence = result.verdict()
     else:
@@ -70,12 +73,12 @@ def findings(result: SearchResult | None, method_name: str, n_steps: int) -> Fin
         f"{method_name}, {n_steps} steps: out-of-fold NLL {result.nll[result.chosen]:.3f}; the out-of-fold temperature "
         f"is {temperature:.2f}."
     )
-    return Findings(sentence, temperature, as_table(result))
+    return SearchFindings(sentence, temperature, table)
 
 
 def verdict(result: SearchResult) -> str:
     """The one sentence that a user should read. It claims a gain only where the gain's interval excludes zero."""
-    scaled = temperature_gain(result)
+    still_falling, scaled = _still_falling(result), temperature_gain(result)
     validated = len(np.unique(result.out_of_fold.fold_of)) == 1
     where, whose = ("on the validation rows", "validation") if validated else ("out of fold", "out-of-fold")
     if result.beta == 0:
@@ -90,7 +93,7 @@ def verdict(result: SearchResult) -> str:
         )
     change = f"{scaled.in_words()} NLL" if scaled.is_clear else "no clear gain"
     sentence += f"; temperature scaling alone (calibration='temperature') gives {change}."
-    if _still_falling(result):
+    if still_falling:
         sentence += " The loss was still falling at the last step: raise max_iter."
     return sentence
 

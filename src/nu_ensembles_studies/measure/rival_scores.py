@@ -74,7 +74,8 @@ def of_nu(classifier: NuEnsembleClassifier, parts: Parts) -> dict[str, Any]:
     problem = prepare(parts.x, parts.y, parts.x_unlabeled, standardize=ensemble.standardisation is not None)
     job = make_job(problem, "mlp", Standard(), Settings(), 1, 1, random_key(ensemble.training["seed"]))
     started = time.process_time()
-    companion, pooled, _ = tuning.accompanied(search, job, wanted=True)
+    assert search is not None, "beta is chosen by a search"
+    companion, pooled, _ = tuning.accompanied(search, job)
     accompanied = dataclasses.replace(ensemble, companion=companion)
     found = {"companion": scores_of(accompanied.predict_proba(parts.x_test), parts)}
     seconds = round(time.process_time() - started, 3)
