@@ -99,7 +99,7 @@ def main() -> None:
     asked = parser.parse_args()
     sizes = "" if asked.labels == [50, 100, 300] else f" --labels {' '.join(map(str, asked.labels))}"
     command = f"python benchmarks/calibrators.py --first-seed {asked.first_seed} --seeds {asked.seeds}{sizes}"
-    stored = json.loads(asked.out.read_text()) if asked.out.exists() else {"splits": []}
+    stored: dict[str, Any] = json.loads(asked.out.read_text()) if asked.out.exists() else {"splits": []}
     stored |= {"command": command, "environment": environment()}
     done = {(split["table"], split["labels"], split["seed"]) for split in stored["splits"]}
     options = StudyOptions(methods=("svm",), seeds=asked.seeds, first_seed=asked.first_seed)

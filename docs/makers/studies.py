@@ -16,6 +16,7 @@ from nu_ensembles_studies.experiments.auto_safety import auto_section
 from nu_ensembles_studies.experiments.beta_sensitivity import BETAS, landscape
 from nu_ensembles_studies.experiments.corruptions import SEVERITIES, by_severity
 from nu_ensembles_studies.experiments.cost import cost_section
+from nu_ensembles_studies.experiments.deployment import methods_section, shifts_section
 from nu_ensembles_studies.experiments.ensemble_size import TOLERANCE, by_size, plateau
 from nu_ensembles_studies.experiments.methods import method_table
 from nu_ensembles_studies.experiments.unlabelled_size import FIXED_STEPS, FIXED_VISITS
@@ -260,6 +261,7 @@ def _markdown(shown: SortableTable) -> list[str]:
 
 MAKER = Maker(
     tables={
+        "deployment-study.md": functools.partial(study, "deployment", (methods_section, shifts_section)),
         "auto-safety-study.md": functools.partial(study, "auto-safety-study", (auto_section,)),
         "auto-safety-lenet.md": functools.partial(study, "auto-safety-lenet", (auto_section,)),
         "methods-digits.md": functools.partial(study, "methods-digits", (method_table, scores_section)),

@@ -80,7 +80,7 @@ def test_a_saved_ensemble_pools_as_the_classifier_does(accompanied, blobs, tmp_p
     np.testing.assert_array_equal(again.predict_proba(x), accompanied.predict_proba(x))
     np.testing.assert_array_equal(again.predict_members(x), accompanied.predict_members(x))
     assert not again.is_mean_of_members
-    whole = nu.NuEnsembleClassifier.load(tmp_path / "model")
+    whole: Any = nu.NuEnsembleClassifier.load(tmp_path / "model")
     assert (whole.companion, whole.companion_.weight) == ("forest", accompanied.companion_.weight)
     np.testing.assert_array_equal(whole.predict_proba(x), accompanied.predict_proba(x))
     assert whole.evaluate(x, y)["nll"] == nu.metrics.evaluate(accompanied.predict_proba(x), y)["nll"]
@@ -164,7 +164,7 @@ def test_images_are_refused_before_anything_is_trained(digits) -> None:
     x, y = digits
     images = x[:60].reshape(-1, 8, 8, 1)
     with pytest.raises(InputError, match=r"is for tables, and these rows have shape \(8, 8, 1\), as images have"):
-        nu.NuEnsembleClassifier(model="lenet", companion="forest").fit(images, y[:60])
+        nu.NuEnsembleClassifier(model="lenet", companion="forest").fit(images, y[:60], X_unlabeled=images)
 
 
 def test_a_table_as_it_is_may_have_gaps_and_text(tmp_path: Path) -> None:

@@ -75,7 +75,8 @@ def wrapped(text: str) -> str:
         return text
     # A table keeps its lines, which have two spaces between columns.
     width = terminal_width()
-    lines = [line if "  " in line else textwrap.fill(line, width, break_on_hyphens=False) for line in text.split("\n")]
+    whole = {"break_on_hyphens": False, "break_long_words": False}  # a path in two is none
+    lines = [line if "  " in line else textwrap.fill(line, width, **whole) for line in text.split("\n")]
     return "\n".join(lines)
 
 

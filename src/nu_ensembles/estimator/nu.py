@@ -23,9 +23,10 @@ from nu_ensembles.tuning import SearchSettings
 class NuEnsembleClassifier(EnsembleClassifier):
     """A nu-ensemble that chooses beta and the length of training by itself.
 
-    With `beta="auto"` every beta is tried together with the training length, out of fold; the smallest beta within
-    `tolerance` paired standard errors of the best is taken if its gain over beta = 0 is clear, and the ensemble is
-    trained anew on all labels. beta = 0 is a standard ensemble: `verdict_` says so when nothing is clearly better.
+    With `beta="auto"` betas are tried together with the training length, out of fold: 0, then .01 and .001, and all
+    others where one of these is ahead. The smallest beta within `tolerance` paired standard errors of the best is taken
+    if its gain over beta = 0 is clear, and the ensemble is trained anew on all labels. beta = 0 is a
+    standard ensemble: `verdict_` says so when nothing is clearly better.
     Where the unlabelled rows come from elsewhere, what is best on held-out labelled rows need not be best there, and
     another rule chooses (`deployment`), of beta in units of the labelled loss. With
     a number, beta is taken as given and the training lasts `max_iter` passes, unless `early_stopping`.
@@ -35,7 +36,7 @@ class NuEnsembleClassifier(EnsembleClassifier):
       beta: "auto", or the weight of the unlabelled loss.
       model: a built-in network's name or a `nu.Model`.
       labels: how unlabelled points get their labels, see `nu.methods.Nu`.
-      betas: what "auto" tries; the grid goes on by itself when its best value sits on the edge.
+      betas: what "auto" may try; the grid goes on by itself when its best value sits on the edge.
       tolerance: see above; larger is more cautious.
       deployment: where `X_unlabeled` differs from `X` (see `shift_`), let "auto" choose by what these rows tell
         instead; False takes them for rows from where the labelled ones come from.
