@@ -76,9 +76,9 @@ def findings(
         pooled = accompanied(result, job)
     if wanted.calibrators and result is not None:
         fitted = calibrated(result, wanted.calibrators, pooled.probabilities)
-    verdict += pooled.sentence + fitted.sentence
+    told = pooled.sentence + fitted.sentence
     if seen is None:
-        return Findings(verdict, temperature, table, pooled.companion, fitted.calibrator, None, None)
+        return Findings(verdict + told, temperature, table, pooled.companion, fitted.calibrator, None, None)
     mean, held_out = seen.probabilities.mean(axis=0, dtype=np.float64), None
     if pooled.companion is not None:
         mean = pooled.companion.pooled(mean, seen.rows)
@@ -96,5 +96,5 @@ def findings(
         # Validation rows of another place say nothing of how often the networks predict a class here.
         with_priors=wanted.priors and pooled.companion is None and job.validation is None,
     )
-    verdict += ahead.told
+    verdict += ahead.told + told  # what the rows are like first, then what was done beside the networks
     return Findings(verdict, temperature, table, pooled.companion, ahead.calibrator, ahead.expected, ahead.priors)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -40,18 +40,23 @@ class SearchRounds:
     """The rounds of one search, in their order.
 
     Args:
-      run: where they are kept.
-      fingerprint: a SHA-256 of what decides the search.
+      run: where they are kept; None keeps nothing.
+      fingerprint: a SHA-256 of what decides the search; asked for once.
     """
 
-    def __init__(self, run: RunFolder, fingerprint: str) -> None:
-        self._run, self._fingerprint = run, fingerprint
-        self._pace = Pace(run.checkpoint_seconds)
+    def __init__(self, run: RunFolder | None = None, fingerprint: Callable[[], str] = str) -> None:
+        self._run, self._fingerprint = run, "" if run is None else fingerprint()
+        self._pace = Pace(0.0 if run is None else run.checkpoint_seconds)
         self._rounds: list[SearchRound] = []
         self._asked = Interruption()
 
     def next(
-        self, candidates: Sequence[object], pool: LanePool, found: OutOfFold, numbers: Sequence[int]
+        self,
+        candidates: Sequence[object],
+        pool: LanePool,
+        found: OutOfFold,
+        numbers: Sequence[int],
+        beside: Mapping[str, np.ndarray] | None = None,
     ) -> SearchRound:
         """The round that starts now; in another life of the search it is the same one.
 
@@ -60,20 +65,27 @@ class SearchRounds:
           pool: of their lanes, at its start.
           found: takes what is measured.
           numbers: of the candidates in `found`.
+          beside: float64 `[P, S, …]` by name, what else is measured of these candidates at every stop.
         """
-        run, number = self._run, len(self._rounds)
-        text = f"{self._fingerprint} {number} {lasting_repr(candidates)}"
-        kept = KeptState(run.checkpoints.folder, f"search-{number}", pace=self._pace, resume=run.resume)
+        kept, run, number = None, self._run, len(self._rounds)
+        text = f"{self._fingerprint} {number} {'' if run is None else lasting_repr(candidates)}"
+        if run is not None:
+            kept = KeptState(run.checkpoints.folder, f"search-{number}", pace=self._pace, resume=run.resume)
         self._rounds.append(
-            SearchRound(self, kept, hashlib.sha256(text.encode()).hexdigest(), pool, found, list(numbers))
+            SearchRound(self, kept, hashlib.sha256(text.encode()).hexdigest(), pool, found, list(numbers), beside or {})
         )
         return self._rounds[-1]
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
         """Within it a signal waits until everything is kept."""
+        if self._run is None:
+            yield
+            return
         with held_interrupts() as self._asked:
             yield
+            if self._asked.is_set():  # after the last compiled call
+                self.keep_if_due()
 
     def keep_if_due(self) -> None:
         """Called between two compiled calls: writes what has changed, of all rounds, when that is due."""
@@ -90,7 +102,7 @@ class SearchRounds:
 
 
 class SearchRound:
-    """One round, and where it is kept.
+    """One round; without a place to keep it nothing is kept and nothing is told.
 
     Attributes:
       is_ahead: whether an earlier life got further than this one yet, so that the pool is still to be put back.
@@ -99,16 +111,17 @@ class SearchRound:
     def __init__(
         self,
         rounds: SearchRounds,
-        kept: KeptState,
+        kept: KeptState | None,
         fingerprint: str,
         pool: LanePool,
         found: OutOfFold,
         numbers: list[int],
+        beside: Mapping[str, np.ndarray],
     ) -> None:
         self._rounds, self._kept, self._fingerprint = rounds, kept, fingerprint
-        self._pool, self._found, self._numbers = pool, found, numbers
+        self._pool, self._found, self._numbers, self._beside = pool, found, numbers, beside
         self._n_measured, self._is_over, self._changed = 0, False, False
-        there = kept.read(fingerprint, RoundIndex)
+        there = None if kept is None else kept.read(fingerprint, RoundIndex)
         self.is_ahead = there is not None
         if there is not None:
             self._index, self._arrays = there
@@ -118,14 +131,22 @@ class SearchRound:
         n_stops = len(self._found.steps)
         if self._index.n_measured > n_stops:
             raise unfit(self._where, f"one of {n_stops} stops", self._index.n_measured)
-        for name in ("losses", "probabilities"):
-            array, shape = self._arrays.get(name), getattr(self._found, name)[self._numbers].shape
-            if array is None or array.shape != shape or array.dtype != np.float64:
+        for name, measured in self._measured().items():
+            array = self._arrays.get(name)
+            if array is None or array.shape != measured.shape or array.dtype != np.float64:
                 raise unfit(self._where, f"one with {name} of this search", None)
+
+    def _measured(self) -> dict[str, np.ndarray]:
+        """All that was measured of the candidates."""
+        return {
+            "losses": self._found.losses[self._numbers],
+            "probabilities": self._found.probabilities[self._numbers],
+            **{f"beside/{name}": array for name, array in self._beside.items()},
+        }
 
     @property
     def _where(self) -> str:
-        return f"The checkpoint {self._kept.index}"
+        return "The checkpoint" if self._kept is None else f"The checkpoint {self._kept.index}"
 
     def tells(self, stop: int) -> bool:
         """Whether an earlier life has measured the candidates at a stop, and puts that where it belongs."""
@@ -134,6 +155,8 @@ class SearchRound:
         self._found.losses[self._numbers, stop] = self._arrays["losses"][:, stop]
         # At the best of all stops that will have been told.
         self._found.probabilities[self._numbers] = self._arrays["probabilities"]
+        for name, array in self._beside.items():
+            array[:, stop] = self._arrays[f"beside/{name}"][:, stop]
         self._n_measured = stop + 1
         return True
 
@@ -149,6 +172,8 @@ class SearchRound:
 
     def keeping(self, report: Report) -> Report:
         """What the pool is to call on its way to a stop."""
+        if self._kept is None:
+            return report
 
         def report_and_keep(n_steps: int, loss: float) -> None:
             self._changed = True
@@ -167,10 +192,10 @@ class SearchRound:
 
     def write(self) -> None:
         """Keeps the round as it is, unless it is kept like that."""
-        if not self._changed:
+        if self._kept is None or not self._changed:
             return
         groups = [] if self._is_over else self._pool.state()
-        arrays = {name: getattr(self._found, name)[self._numbers] for name in ("losses", "probabilities")}
+        arrays = self._measured()
         for number, group in enumerate(groups):
             arrays[f"lanes/{number}"] = group.lanes
             arrays |= {f"group/{number}/{name}": leaf for name, leaf in storage.flatten_like(group.state).items()}
@@ -179,7 +204,8 @@ class SearchRound:
 
     def clear(self) -> None:
         """Removes what was kept."""
-        self._kept.clear()
+        if self._kept is not None:
+            self._kept.clear()
 
     def _group(self, number: int, step: int) -> GroupState:
         arrays, name, most = self._arrays, f"lanes/{number}", self._pool.all_lanes.n_lanes

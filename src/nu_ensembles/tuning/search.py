@@ -108,7 +108,7 @@ def search(
     if job.method.is_independent:
         if run is None:
             return _side_by_side(job, folds, how, stops, verbose)
-        rounds = SearchRounds(run, search_fingerprint(job, folds, how))
+        rounds = SearchRounds(run, lambda: search_fingerprint(job, folds, how))
         result = kept_search(run, job, folds, how, lambda: _side_by_side(job, folds, how, stops, verbose, rounds))
         rounds.clear()
         return result
