@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from nu_ensembles import models
 from nu_ensembles.deployment import Shift
+from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.errors import InputError
+from nu_ensembles.lifecycle.interrupts import Terminated
+from nu_ensembles.lifecycle.state import KeptState
 from nu_ensembles.methods import Nu, Standard, TrainingRows
 from nu_ensembles.problem import prepare, random_key
 from nu_ensembles.training import RunFolder, TrainingJob, make_job, predict_members, run_job
@@ -105,6 +110,88 @@ def test_a_killed_run_does_not_search_again(
     other = job.replace(n_steps=12)
     with pytest.raises(InputError, match="other data or settings"):
         search_under_shift(other, folds, HOW, SHIFT, run=RunFolder(tmp_path, {}, resume=True, checkpoint_seconds=30))
+
+
+class PowerCutError(Exception):
+    pass
+
+
+def searched(folder: Path, job: TrainingJob, folds: list[Fold], every_seconds: float = 0.0) -> ResultUnderShift:
+    with RunFolder(folder, {}, resume=True, checkpoint_seconds=every_seconds) as run:
+        return search_under_shift(job, folds, HOW, SHIFT, run=run)
+
+
+def assert_same_bits(one: ResultUnderShift, other: ResultUnderShift) -> None:
+    assert (one.chosen, one.best, one.decision) == (other.chosen, other.best, other.decision)
+    for name in ("losses", "probabilities"):
+        np.testing.assert_array_equal(getattr(one.out_of_fold, name), getattr(other.out_of_fold, name))
+
+
+def test_it_may_break_after_every_few_checkpoints_and_no_step_is_done_twice(
+    tmp_path: Path, found: ResultUnderShift, job: TrainingJob, folds: list[Fold], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, advance = KeptState.write, LanePool.advance
+    states, steps = [], []
+
+    def write_until_the_power_goes(self: KeptState, *arguments: Any, **about: Any) -> None:
+        write(self, *arguments, **about)
+        states.append(self.name)
+        if len(states) in (1, 2, 5, 6):
+            raise PowerCutError
+
+    def counting(self: LanePool, to_step: int, report: Any) -> None:
+        def count(n: int, loss: float) -> None:
+            steps.append(n)
+            report(n, loss)
+
+        advance(self, to_step, count)
+
+    monkeypatch.setattr(LanePool, "advance", counting)
+    search_under_shift(job, folds, HOW, SHIFT)
+    n_unbroken = sum(steps)
+    steps.clear()
+    monkeypatch.setattr(KeptState, "write", write_until_the_power_goes)
+    lives, again = 0, None
+    while again is None:
+        lives += 1
+        try:
+            again = searched(tmp_path / "run", job, folds)
+        except PowerCutError:
+            continue
+    assert lives == 5
+    assert set(states) == {"search-0", "search-1"}
+    assert sum(steps) == n_unbroken
+    assert_same_bits(again, found)
+    assert list((tmp_path / "run" / "checkpoints").glob("search-*")) == []
+
+
+@pytest.mark.parametrize("stop", ["first", "last"])
+def test_sigterm_keeps_it_before_it_ends(
+    tmp_path: Path,
+    found: ResultUnderShift,
+    job: TrainingJob,
+    folds: list[Fold],
+    monkeypatch: pytest.MonkeyPatch,
+    stop: str,
+) -> None:
+    seen, of_the_second = under_shift._Trials._seen, []
+    number = 1 if stop == "first" else int(np.isfinite(found.out_of_fold.losses[1]).all(axis=-1).sum())
+
+    def then_stop(self: Any, pool: LanePool, candidate: int) -> Any:
+        of_the_second.extend([candidate] if candidate == 1 else [])
+        if candidate == 1 and len(of_the_second) == number:
+            signal.raise_signal(signal.SIGTERM)
+        return seen(self, pool, candidate)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(under_shift._Trials, "_seen", then_stop)
+        with pytest.raises(Terminated, match="can be resumed"):
+            searched(tmp_path / "run", job, folds, every_seconds=1e9)
+    assert {path.name for path in (tmp_path / "run" / "checkpoints").glob("*.json")} == {
+        "search-0.json",
+        "search-1.json",
+    }
+    assert_same_bits(searched(tmp_path / "run", job, folds), found)
 
 
 def test_it_is_searched_so_where_rows_differ_and_no_labels_come_from_there(job: TrainingJob, blobs) -> None:

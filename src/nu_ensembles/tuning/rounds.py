@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -51,7 +51,12 @@ class SearchRounds:
         self._asked = Interruption()
 
     def next(
-        self, candidates: Sequence[object], pool: LanePool, found: OutOfFold, numbers: Sequence[int]
+        self,
+        candidates: Sequence[object],
+        pool: LanePool,
+        found: OutOfFold,
+        numbers: Sequence[int],
+        beside: Mapping[str, np.ndarray] | None = None,
     ) -> SearchRound:
         """The round that starts now; in another life of the search it is the same one.
 
@@ -60,13 +65,14 @@ class SearchRounds:
           pool: of their lanes, at its start.
           found: takes what is measured.
           numbers: of the candidates in `found`.
+          beside: float64 `[P, S, …]` by name, what else is measured of these candidates at every stop.
         """
         kept, run, number = None, self._run, len(self._rounds)
         text = f"{self._fingerprint} {number} {'' if run is None else lasting_repr(candidates)}"
         if run is not None:
             kept = KeptState(run.checkpoints.folder, f"search-{number}", pace=self._pace, resume=run.resume)
         self._rounds.append(
-            SearchRound(self, kept, hashlib.sha256(text.encode()).hexdigest(), pool, found, list(numbers))
+            SearchRound(self, kept, hashlib.sha256(text.encode()).hexdigest(), pool, found, list(numbers), beside or {})
         )
         return self._rounds[-1]
 
@@ -78,6 +84,8 @@ class SearchRounds:
             return
         with held_interrupts() as self._asked:
             yield
+            if self._asked.is_set():  # after the last compiled call
+                self.keep_if_due()
 
     def keep_if_due(self) -> None:
         """Called between two compiled calls: writes what has changed, of all rounds, when that is due."""
@@ -108,9 +116,10 @@ class SearchRound:
         pool: LanePool,
         found: OutOfFold,
         numbers: list[int],
+        beside: Mapping[str, np.ndarray],
     ) -> None:
         self._rounds, self._kept, self._fingerprint = rounds, kept, fingerprint
-        self._pool, self._found, self._numbers = pool, found, numbers
+        self._pool, self._found, self._numbers, self._beside = pool, found, numbers, beside
         self._n_measured, self._is_over, self._changed = 0, False, False
         there = None if kept is None else kept.read(fingerprint, RoundIndex)
         self.is_ahead = there is not None
@@ -122,10 +131,18 @@ class SearchRound:
         n_stops = len(self._found.steps)
         if self._index.n_measured > n_stops:
             raise unfit(self._where, f"one of {n_stops} stops", self._index.n_measured)
-        for name in ("losses", "probabilities"):
-            array, shape = self._arrays.get(name), getattr(self._found, name)[self._numbers].shape
-            if array is None or array.shape != shape or array.dtype != np.float64:
+        for name, measured in self._measured().items():
+            array = self._arrays.get(name)
+            if array is None or array.shape != measured.shape or array.dtype != np.float64:
                 raise unfit(self._where, f"one with {name} of this search", None)
+
+    def _measured(self) -> dict[str, np.ndarray]:
+        """All that was measured of the candidates."""
+        return {
+            "losses": self._found.losses[self._numbers],
+            "probabilities": self._found.probabilities[self._numbers],
+            **{f"beside/{name}": array for name, array in self._beside.items()},
+        }
 
     @property
     def _where(self) -> str:
@@ -138,6 +155,8 @@ class SearchRound:
         self._found.losses[self._numbers, stop] = self._arrays["losses"][:, stop]
         # At the best of all stops that will have been told.
         self._found.probabilities[self._numbers] = self._arrays["probabilities"]
+        for name, array in self._beside.items():
+            array[:, stop] = self._arrays[f"beside/{name}"][:, stop]
         self._n_measured = stop + 1
         return True
 
@@ -176,7 +195,7 @@ class SearchRound:
         if self._kept is None or not self._changed:
             return
         groups = [] if self._is_over else self._pool.state()
-        arrays = {name: getattr(self._found, name)[self._numbers] for name in ("losses", "probabilities")}
+        arrays = self._measured()
         for number, group in enumerate(groups):
             arrays[f"lanes/{number}"] = group.lanes
             arrays |= {f"group/{number}/{name}": leaf for name, leaf in storage.flatten_like(group.state).items()}

@@ -26,6 +26,7 @@ from nu_ensembles.training import RunFolder, TrainingJob
 from nu_ensembles.tuning.choice import SearchResult
 from nu_ensembles.tuning.folds import Fold, held_out_of, more_rows
 from nu_ensembles.tuning.record import search_fingerprint
+from nu_ensembles.tuning.rounds import SearchRounds
 from nu_ensembles.tuning.scores import OutOfFold
 from nu_ensembles.tuning.search import FEW_MEMBERS, SearchSettings
 
@@ -93,11 +94,12 @@ def search_under_shift(
       job: of a nu-ensemble, with unlabelled rows.
       folds: of the labelled rows; ignored if the job has validation rows, which take their place.
       shift: what the two-sample test found.
-      run: keeps what was found, so that a killed run does not search again.
+      run: keeps what was found, also on the way, so that a killed run goes on within the search.
     """
     how = how.for_job(job)
-    trials = _Trials(job, folds, how.stops(job.n_steps), how.n_members or FEW_MEMBERS, verbose)
     fingerprint = "" if run is None else search_fingerprint(job, folds, how)
+    rounds = SearchRounds(run, lambda: fingerprint)
+    trials = _Trials(job, folds, how.stops(job.n_steps), how.n_members or FEW_MEMBERS, verbose, rounds)
 
     def measured(name: str) -> np.ndarray:
         if run is None:
@@ -106,6 +108,7 @@ def search_under_shift(
 
     # Both are asked for before anything else: each is kept by itself.
     losses, probabilities, on_unlabeled = (measured(name) for name in (LOSSES, PROBABILITIES, ON_UNLABELED))
+    rounds.clear()
     found = dataclasses.replace(trials.empty(), losses=losses, probabilities=probabilities)
     nll = found.mean_nll()
     decision = decide(ShiftEvidence(found.betas, found.steps, nll, on_unlabeled.astype(np.float64)))
@@ -123,9 +126,15 @@ class _Trials:
     """The trainings: a set of lanes for each candidate, the members of all folds and some on all labels."""
 
     def __init__(
-        self, job: TrainingJob, folds: Sequence[Fold], stops: np.ndarray, n_members: int, verbose: int
+        self,
+        job: TrainingJob,
+        folds: Sequence[Fold],
+        stops: np.ndarray,
+        n_members: int,
+        verbose: int,
+        rounds: SearchRounds,
     ) -> None:
-        self.job, self.stops, self.n_members, self.verbose = job, stops, n_members, verbose
+        self.job, self.stops, self.n_members, self.verbose, self.rounds = job, stops, n_members, verbose, rounds
         self.held_out = held_out_of(job, folds)
         self.n_classes = len(job.problem.classes)
         assert isinstance(job.method, Nu), "nothing else is searched under shift"
@@ -144,10 +153,11 @@ class _Trials:
     @cached_property
     def measured(self) -> dict[str, np.ndarray]:
         """Losses `[P, S, N]`, nan where not measured; probabilities `[P, N, C]`, and on unlabelled rows `[P, M, C]`."""
-        first, on_u = self._trained(self.candidates[:1], self.stops, until_it_rises=True)
-        best = int(np.nanargmin(first.mean_nll()[0]))
-        n_stops = min(best + LATER_STOPS + 1, int(np.isfinite(first.mean_nll()[0]).sum()))
-        others, others_on_u = self._trained(self.candidates[1:], self.stops[:n_stops])
+        with self.rounds.watched():
+            first, on_u = self._trained(self.candidates[:1], self.stops, until_it_rises=True)
+            best = int(np.nanargmin(first.mean_nll()[0]))
+            n_stops = min(best + LATER_STOPS + 1, int(np.isfinite(first.mean_nll()[0]).sum()))
+            others, others_on_u = self._trained(self.candidates[1:], self.stops[:n_stops])
         losses = self.empty().losses
         losses[:1, :], losses[1:, :n_stops] = first.losses, others.losses
         return {
@@ -170,21 +180,26 @@ class _Trials:
             sets.append(MemberSet(job.key, range(self.n_on_all), method, rows=labelled))
         assembly = assemble(job.network, job.settings, self.held_out.rows, self.n_classes, sets)
         pool = LanePool(assembly, self.n_lanes, job.settings.plan)
-        betas = np.arange(len(candidates), dtype=float)
-        found, on_u = OutOfFold.empty(betas, stops, self.held_out, self.n_classes), []
+        n, numbers = len(self.held_out.rows.x), np.arange(len(candidates))
+        found = OutOfFold.empty(numbers.astype(float), stops, self.held_out, self.n_classes)
+        on_u = np.full((len(candidates), len(stops), len(self.predicted) - n, self.n_classes), np.nan)
+        here = self.rounds.next([*candidates, self.n_on_all], pool, found, numbers.tolist(), {ON_UNLABELED: on_u})
         total = int(stops[-1]) * self.n_lanes * len(candidates)
         with step_bar(
             f"choosing beta where rows differ ({len(candidates)} candidates)", total, 0, self.verbose
         ) as show:
             for stop, step in enumerate(stops):
-                pool.advance(int(step), show)
-                seen = [self._seen(pool, number) for number in range(len(candidates))]
-                for number, (by_fold, _) in enumerate(seen):
-                    found.add(number, stop, by_fold)
-                on_u.append(np.stack([of_members for _, of_members in seen]))
+                if not here.tells(stop):
+                    here.put_back()
+                    pool.advance(int(step), here.keeping(show))
+                    for number in numbers.tolist():
+                        by_fold, on_u[number, stop] = self._seen(pool, number)
+                        found.add(number, stop, by_fold)
+                    here.measured(stop)
                 if until_it_rises and found.is_past_its_best(0, stop):
                     break
-        return found, np.stack(on_u, axis=1)
+        here.ends(True)
+        return found, on_u
 
     def _seen(self, pool: LanePool, candidate: int) -> tuple[np.ndarray, np.ndarray]:
         """Of a candidate's lanes: held-out rows by fold `[folds, V, C]`, padded, and unlabelled rows `[M, C]`."""
