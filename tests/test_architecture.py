@@ -106,6 +106,12 @@ def test_a_room_stands_below_all_that_it_may_import() -> None:
         assert table()[room] <= set(rooms[:number]), room
 
 
+def test_no_two_files_of_tests_share_a_name() -> None:
+    # pytest imports them by their names alone.
+    names = [path.name for path in (PROJECT / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))
+
+
 def test_no_two_classes_share_a_name() -> None:
     homes: dict[str, list[str]] = defaultdict(list)
     for name, tree in modules():

@@ -13,10 +13,10 @@ from nu_ensembles.report.page import Section, SortableTable
 from nu_ensembles_studies.declare.data_sets import data_set
 from nu_ensembles_studies.declare.study import Place, Row
 from nu_ensembles_studies.experiments.auto_safety import auto_section
-from nu_ensembles_studies.experiments.deployment import methods_section, shifts_section
 from nu_ensembles_studies.experiments.beta_sensitivity import BETAS, landscape
 from nu_ensembles_studies.experiments.corruptions import SEVERITIES, by_severity
 from nu_ensembles_studies.experiments.cost import cost_section
+from nu_ensembles_studies.experiments.deployment import methods_section, shifts_section
 from nu_ensembles_studies.experiments.ensemble_size import TOLERANCE, by_size, plateau
 from nu_ensembles_studies.experiments.methods import method_table
 from nu_ensembles_studies.experiments.unlabelled_size import FIXED_STEPS, FIXED_VISITS

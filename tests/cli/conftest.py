@@ -66,7 +66,10 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Desk:
+def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
+    # pytest-xdist sets it; sentences would then be broken where a terminal ends.
+    monkeypatch.delenv("COLUMNS", raising=False)
+
     def command(*arguments: object) -> Outcome:
         capsys.readouterr()
         code = main([str(each) for each in arguments])

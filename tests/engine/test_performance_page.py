@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from makers import performance
+from makers import performance, speed
 from nu_ensembles_studies.results.intervals import student_interval
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -21,7 +21,7 @@ GPU = {"backend": "gpu", "device": "NVIDIA H200", "cores": 16, "versions": {"jax
 def test_the_page_includes_every_table() -> None:
     text = (DOCS / "performance.md").read_text(encoding="utf-8")
     included = set(re.findall(r"^```\{include\} generated/(.*)$", text, re.MULTILINE))
-    assert included == {*TABLES, "whole-trainings.md"}
+    assert included == {*TABLES, *speed.MAKER.tables, "whole-trainings.md"}
 
 
 def test_the_readme_says_how_much_faster_than_a_loop_as_measured() -> None:

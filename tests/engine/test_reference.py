@@ -24,6 +24,7 @@ from nu_ensembles.engine.fast import host_steps, packing, rounds
 from nu_ensembles.engine.fast.compilation import ENGINE_RULES
 from nu_ensembles.engine.plans import Plan
 from nu_ensembles.engine.pool import LanePool
+from nu_ensembles.engine.predict import lane_probabilities
 from nu_ensembles.engine.reference import train_by_the_book
 from nu_ensembles.engine.run import Run
 from nu_ensembles.engine.settings import Settings
@@ -133,6 +134,11 @@ def test_as_many_members_at_once_as_fit_into_memory(training: Training, monkeypa
 
 @trainings(["perceptron"], "pac2", "dice")
 def test_members_with_one_loss(training: Training) -> None:
+    training.assert_by_the_book(train(training.assembled(), N_STEPS))
+
+
+@trainings(["remembering"], "pac2")
+def test_members_with_one_loss_and_with_dropout_and_state(training: Training) -> None:
     training.assert_by_the_book(train(training.assembled(), N_STEPS))
 
 
@@ -280,7 +286,8 @@ def test_the_candidates_of_a_search(shared: bool, on_a_cpu_that) -> None:
     job = make_job(prepare(x, y, u), network, Nu(), settings, n_members=2, n_steps=N_STEPS, key=random_key(0))
     held_out = held_out_of(job, stratified_folds(job.problem.y, 2, 1, seed=0))
     ready = Trial(job, held_out, np.array([N_STEPS]), n_members=2).assembled([Nu(0.0), Nu(0.1), Nu(1.0)])
-    pool = LanePool(ready, lanes_a_set=4)
+    held_out_rows = [np.arange(lane, lane + 5) for lane in range(4)]
+    pool = LanePool(ready, lanes_a_set=4, predicted=held_out_rows)
     assert len(pool.groups) == (1 if shared else 3)
     pool.advance(6, lambda *_: None)
     left = np.arange(4, 8)  # the second candidate: two members of each of two folds
@@ -289,3 +296,6 @@ def test_the_candidates_of_a_search(shared: bool, on_a_cpu_that) -> None:
     params, _, _ = train_by_the_book(ready, N_STEPS)
     expected = jax.tree.map(lambda leaf: leaf[left], params)
     jax.tree.map(partial(np.testing.assert_allclose, rtol=0, atol=BARS["float64"]), pool.variables(left)[0], expected)
+    of_all_rows = lane_probabilities(ready.program.model, "float64", expected, {}, ready.data.x)
+    for found, of_lane, rows in zip(pool.probabilities(left), of_all_rows, held_out_rows, strict=True):
+        np.testing.assert_allclose(found[:5], of_lane[rows], rtol=0, atol=BARS["float64"])

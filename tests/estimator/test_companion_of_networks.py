@@ -164,7 +164,7 @@ def test_images_are_refused_before_anything_is_trained(digits) -> None:
     x, y = digits
     images = x[:60].reshape(-1, 8, 8, 1)
     with pytest.raises(InputError, match=r"is for tables, and these rows have shape \(8, 8, 1\), as images have"):
-        nu.NuEnsembleClassifier(model="lenet", companion="forest").fit(images, y[:60])
+        nu.NuEnsembleClassifier(model="lenet", companion="forest").fit(images, y[:60], X_unlabeled=images)
 
 
 def test_a_table_as_it_is_may_have_gaps_and_text(tmp_path: Path) -> None:

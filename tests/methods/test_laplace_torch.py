@@ -18,7 +18,7 @@ N, F, C = 60, 5, 4
 def test_evidence_prior_and_probit_predictive_are_those_of_laplace_torch(structure: Any, theirs: str) -> None:
     torch = pytest.importorskip("torch")
     laplace = pytest.importorskip("laplace")
-    from torch.utils.data import DataLoader, TensorDataset
+    data = pytest.importorskip("torch.utils.data")
 
     torch.manual_seed(0)
     torch.set_default_dtype(torch.float64)
@@ -26,7 +26,7 @@ def test_evidence_prior_and_probit_predictive_are_those_of_laplace_torch(structu
         network = torch.nn.Sequential(torch.nn.Linear(3, F), torch.nn.Tanh(), torch.nn.Linear(F, C))
         x, y = torch.randn(N, 3), torch.randint(C, (N,))
         reference = laplace.Laplace(network, "classification", "last_layer", theirs)
-        reference.fit(DataLoader(TensorDataset(x, y), batch_size=N))
+        reference.fit(data.DataLoader(data.TensorDataset(x, y), batch_size=N))
         with torch.no_grad():
             features = network[1](network[0](x)).numpy()
             logits = network(x).numpy()

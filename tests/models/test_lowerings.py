@@ -54,6 +54,7 @@ CASES = {
     "3x3, two columns together": ((3, 3), (1, 1), "SAME", (16, 16), (3, 4)),
     "3x3, four columns together": ((3, 3), (2, 1), ((0, 2), (2, 1)), (5, 8), (4, 3)),
     "3x3, columns that do not pair": ((3, 3), (1, 1), "SAME", (16, 16), (4, 3)),
+    "3x3, uneven margins": ((3, 3), (1, 1), ((0, 2), (2, 1)), (5, 3), (4, 5)),
     "3x3, images": ((3, 3), (1, 1), "SAME", (3, 8), (6, 5)),
     "3x3, stride 2, even": ((3, 3), (2, 2), "SAME", (4, 8), (6, 8)),
     "3x3, stride 2, odd, twice the channels": ((3, 3), (2, 2), "VALID", (4, 8), (8, 5)),

@@ -86,6 +86,17 @@ def test_a_mask_has_the_shape_that_was_asked_for_whatever_its_last_axis(last: in
     assert all(correlation(kept[:, 0], kept[:, column]) < 4 for column in range(1, last))
 
 
+def test_a_mask_is_true_where_a_byte_of_random_words_is_below_its_threshold() -> None:
+    key, stream = jax.random.key(8), 2
+    (kept,) = masks(key, 1, (1024, 8), 0.7, stream)
+    counters = jnp.arange(1024, dtype=jnp.uint32)
+    words = threefry_2x32(jax.random.key_data(key), jnp.concatenate([counters, jnp.full_like(counters, stream)]))
+    numbers = np.asarray(words).reshape(2, 1024).T.astype("<u4", order="C").view(np.uint8)
+    # 0.7 of 256 levels is 179; a number that equals it is not below.
+    assert (numbers == 179).any()
+    np.testing.assert_array_equal(kept.mask, numbers < 179)
+
+
 def test_the_same_key_gives_the_same_mask() -> None:
     one, again = (mask(jax.random.key(5), (1024, 5), 0.5)[0] for _ in range(2))
     np.testing.assert_array_equal(one, again)

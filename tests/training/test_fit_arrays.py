@@ -160,7 +160,7 @@ def test_the_wrapper_of_unlabelled_rows_is_taken_off(fit: Fit, blobs, fitted: nu
 def test_what_was_asked_is_kept_with_the_ensemble(fitted: nu.Ensemble) -> None:
     kept = fitted.training
     assert kept["method"] == "nu"
-    assert kept["hyper_parameters"] == {"beta": 0.1, "labels": "without_replacement"}
+    assert kept["hyper_parameters"] == {"beta": 0.1, "labels": "without_replacement", "weighting": "constant"}
     assert (kept["n_steps"], kept["batch_size"], kept["unlabeled_batch_size"]) == (20, 8, 8)
     assert (kept["n_labelled"], kept["n_unlabelled"], kept["seed"]) == (40, 50, 0)
 

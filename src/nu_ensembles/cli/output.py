@@ -75,8 +75,9 @@ def wrapped(text: str) -> str:
         return text
     # A table keeps its lines, which have two spaces between columns.
     width = terminal_width()
-    lines = [line if "  " in line else textwrap.fill(line, width, break_on_hyphens=False) for line in text.split("\n")]
-    return "\n".join(lines)
+    # A path in two is none.
+    wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(line if "  " in line else wrapper.fill(line) for line in text.split("\n"))
 
 
 def number(value: float, digits: int = 4) -> str:

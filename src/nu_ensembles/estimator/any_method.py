@@ -235,7 +235,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             ahead = look_ahead(job, members, result, self.shift_, self.calibrator_, self.companion_, self._with_priors)
             self.expected_, self.priors_, self.calibrator_ = ahead.expected, ahead.priors, ahead.calibrator
             beside: dict[str, Any] = {"calibrator": self.calibrator_, "companion": self.companion_}
-            self.verdict_ += told + told_of_calibration + ahead.told
+            self.verdict_ += ahead.told + told + told_of_calibration
             self.ensemble_ = job.ensemble(members, **beside, verdict=self.verdict_, **self._further_notes)
             if run is not None:
                 run.finish(kept.with_notes(self), self._also_in)

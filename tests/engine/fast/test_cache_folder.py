@@ -15,8 +15,9 @@ from nu_ensembles.engine.fast import compilation
 def test_a_folder_that_others_can_write_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[str] = []
     monkeypatch.setenv(compilation.SWITCH, str(tmp_path))
+    # Tests that came before may have switched the cache on.
+    monkeypatch.setattr(type(jax.config), "values", {"jax_compilation_cache_dir": None})
     monkeypatch.setattr(compilation.jax.config, "update", lambda name, value: used.append(name))
-    monkeypatch.setitem(jax.config.values, "jax_compilation_cache_dir", None)
     tmp_path.chmod(0o777)
     with pytest.warns(UserWarning, match="others can write there and would have them run"):
         compilation.use_persistent_cache.__wrapped__()
