@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from nu_ensembles import methods, tuning
@@ -22,7 +21,7 @@ from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator import kept
-from nu_ensembles.estimator.arguments import problem_of, rows_beside
+from nu_ensembles.estimator.arguments import problem_of, rows_beside, seed_of
 from nu_ensembles.estimator.fitted import FittedEnsemble
 from nu_ensembles.estimator.looking_ahead import look_ahead
 from nu_ensembles.methods import AnyMethod
@@ -189,7 +188,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         if validation is not None:
             x, labels = labelled_pair(validation)
             held_out = problem.further_rows(rows_beside(x, "the validation x"), labels, "the validation x")
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = seed_of(self.random_state)
         key = random_key(seed)
         folder = self._run_folder(seed, problem.classes)
         method, how = self._method_and_search()

@@ -21,6 +21,7 @@ from nu_ensembles.calibration import (
     build,
     choose_calibrator,
 )
+from nu_ensembles.checks import check_flag
 from nu_ensembles.errors import InputError
 from nu_ensembles.tuning.choice import SearchResult
 
@@ -44,7 +45,7 @@ def check_calibration(calibration: str | Calibrator | None, temperature: bool) -
     Args:
       temperature: the older switch, which means calibration="temperature".
     """
-    if temperature:
+    if check_flag(temperature, "temperature"):
         if calibration is not None and calibration != Temperature.name:
             raise InputError(
                 f"temperature=True means calibration='temperature', but calibration is {calibration!r}; leave out one."
