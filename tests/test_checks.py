@@ -1,16 +1,18 @@
-"""Checks of the process: where JAX would hang, one sentence says so."""
+"""Checks of single arguments and of the process: one sentence says what would do, or where JAX would hang."""
 
 from __future__ import annotations
 
 import os
 import sys
 from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 import nu_ensembles as nu
-from nu_ensembles import progress
-from nu_ensembles.errors import InputError
+from nu_ensembles import checks, progress
+from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.problem import process
 
 
@@ -33,3 +35,33 @@ def test_a_notebook_shows_bars_without_a_terminal(monkeypatch: pytest.MonkeyPatc
     assert progress.in_notebook()
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))  # pyright: ignore
     assert not progress.in_notebook()
+
+
+@pytest.mark.parametrize("value", [True, np.True_, 1, np.int64(1)])
+def test_a_flag_is_true_in_any_dress(value: Any) -> None:
+    assert checks.check_flag(value, "debias") is True
+
+
+@pytest.mark.parametrize("value", ["text", None, 2, 1.0, np.zeros(0), [True], float("nan")], ids=repr)
+def test_what_is_neither_true_nor_false_is_no_flag(value: Any) -> None:
+    with pytest.raises(InputError, match=r"^debias must be True or False, not "):
+        checks.check_flag(value, "debias")
+
+
+@pytest.mark.parametrize("value", ["c", None, np.zeros(3), ["a"], {}], ids=repr)
+def test_what_is_none_of_the_names_is_told_them(value: Any) -> None:
+    assert checks.check_name("a", "letter", ("a", "b")) == "a"
+    with pytest.raises(InputError, match=r"^Unknown letter .* Known: a, b\."):
+        checks.check_name(value, "letter", ("a", "b"))
+
+
+def test_rows_of_different_lengths_are_no_array() -> None:
+    assert checks.check_array([[1], [2]], "sets").shape == (2, 1)
+    with pytest.raises(InputError, match=r"^sets cannot be taken as an array"):
+        checks.check_array([[1], [2, 3]], "sets")
+
+
+def test_a_sentence_is_one_line_whatever_it_quotes() -> None:
+    error = InputError(f"y holds {np.zeros((2, 2))!r}.")
+    assert str(error) == "y holds array([[0., 0.], [0., 0.]])."
+    assert str(DamagedFileError("one\r\ntwo")) == "one two"

@@ -61,7 +61,11 @@ def main() -> int:
     print(f"{'':<10} {'':<48} {'tried':>7} {'refused':>7} {'failed':>6}")
     print("\n".join(examples))
     if how.out is not None:
-        about = {"seed": how.seed, "minutes": how.minutes, "environment": environment()}
+        # Where the results go decides none of them.
+        options = f"--seed {how.seed} --minutes {how.minutes:g}" + (f" --least {how.least}" if how.least else "")
+        if how.only != list(CAMPAIGNS):
+            options += f" --only {' '.join(how.only)}"
+        about = {"command": f"python benchmarks/torture {options}", "environment": environment()}
         how.out.write_text(json.dumps({**about, "rows": rows, "examples": examples}, indent=1) + "\n")
     return 1 if any(row["failed"] for row in rows) else 0
 

@@ -37,6 +37,7 @@ def calls(
         ("random_labels", nu.random_labels, {"seed": 0, "n_points": 5, "n_classes": 3, "n_members": 2}),
         ("split", split, {"n_rows": 20, "sizes": {"train": 5}, "seed": 0}),
         ("read_table", read_table, {"path": "absent.csv"}),
+        ("metrics.set_coverage", metrics.set_coverage, {"sets": probabilities > 0.2, "labels": y}),
         ("theory.expected_variance", nu.theory.expected_variance, {"n_members": 3, "n_classes": 3}),
     ]
     for name in sorted(each for each in dir(metrics) if not each.startswith("_")):

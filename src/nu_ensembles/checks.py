@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nu_ensembles.errors import InputError
+from nu_ensembles.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def shown(value: Any) -> str:
@@ -38,6 +42,33 @@ def check_positive(value: Any, name: str, zero_allowed: bool = False, below: flo
         limit = "" if below == math.inf else f" and below {below:g}"
         raise InputError(f"{name} must be a {least} 0{limit}, not {shown(value)}.")
     return number
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """True or False, also as NumPy has them, or as 1 and 0."""
+    import numpy as np
+
+    if isinstance(value, bool | np.bool_ | int | np.integer) and value in (0, 1):
+        return bool(value)
+    raise InputError(f"{name} must be True or False, not {shown(value)}.")
+
+
+def check_name(value: Any, kind: str, known: Iterable[str]) -> str:
+    """One of some names."""
+    names = list(known)
+    if not isinstance(value, str) or value not in names:
+        raise unknown_name(kind, value, names)
+    return value
+
+
+def check_array(value: Any, name: str) -> np.ndarray:
+    """What may be taken as an array: not rows of different lengths."""
+    import numpy as np
+
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} cannot be taken as an array: give one whose rows are equally long.") from None
 
 
 def check_coefficient(name: str, value: Any, advice: str, below: float = math.inf) -> None:

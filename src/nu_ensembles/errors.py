@@ -10,7 +10,13 @@ from collections.abc import Iterable
 
 
 class InputError(ValueError):
-    """The caller's data, option or file cannot be used as it is."""
+    """The caller's data, option or file cannot be used as it is.
+
+    Whatever it quotes (an array, a name with a line break), its sentence is one line.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(" ".join(part.strip() for part in str(message).splitlines()))
 
 
 class DamagedFileError(InputError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -126,6 +127,38 @@ def test_a_damaged_cache_file_is_made_again(damage: str, tmp_path: Path, own_cac
     file.write_bytes(DAMAGES[damage](whole))
     np.testing.assert_array_equal(load(small.SMALL10.source, tmp_path).test_images, small.SMALL10.part("test")[0])
     assert file.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"test_labels": np.zeros(3, np.int64)},
+        {"test_labels": np.full(15, -1)},
+        {"train_images": np.zeros((15, 3072), np.uint8)},
+        {"train_labels": np.zeros(15, np.uint8)},
+    ],
+    ids=str,
+)
+def test_a_cache_file_of_another_form_is_made_again_though_its_checksum_is_right(
+    changes: dict[str, np.ndarray], tmp_path: Path, own_cache: Path
+) -> None:
+    small.write_npz(small.SMALL10, tmp_path)
+    load(small.SMALL10.source, tmp_path)
+    (file,) = own_cache.rglob("*.safetensors")
+    whole = file.read_bytes()
+    file.write_bytes(cifar_cache._with_checksum({**cifar_cache.mapped(file), **changes}))
+    np.testing.assert_array_equal(load(small.SMALL10.source, tmp_path).test_labels, small.SMALL10.part("test")[1])
+    assert file.read_bytes() == whole
+
+
+def test_a_pipe_in_the_place_of_the_cache_file_is_replaced(tmp_path: Path, own_cache: Path) -> None:
+    small.write_npz(small.SMALL10, tmp_path)
+    load(small.SMALL10.source, tmp_path)
+    (file,) = own_cache.rglob("*.safetensors")
+    file.unlink()
+    os.mkfifo(file)
+    np.testing.assert_array_equal(load(small.SMALL10.source, tmp_path).test_images, small.SMALL10.part("test")[0])
+    assert file.is_file()
 
 
 def test_the_cache_file_is_an_ordinary_safetensors_file(tmp_path: Path, own_cache: Path) -> None:

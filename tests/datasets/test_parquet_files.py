@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nu_ensembles.datasets import read_table
+from nu_ensembles.datasets import parquet_files, read_table
 from nu_ensembles.errors import DamagedFileError, InputError, MissingExtraError
 
 pa = pytest.importorskip("pyarrow")
@@ -181,4 +181,12 @@ def test_without_pyarrow_the_extra_is_named(save, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(MissingExtraError, match=r"Reading parquet files needs .* 'nu-ensembles\[parquet\]'"):
+        read_table(path)
+
+
+def test_a_small_file_of_endless_runs_is_refused_unread(save, monkeypatch):
+    path = save({"a": np.zeros(200_000), "b": np.zeros(200_000)})
+    assert read_table(path).X.shape == (200_000, 2)
+    monkeypatch.setattr(parquet_files, "MOST_REPEATED", 1000)
+    with pytest.raises(InputError, match=r"data\.parquet unpacks to \d+ times its size: give fewer rows"):
         read_table(path)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nu_ensembles.datasets import read_table
+from nu_ensembles.datasets import read_table, unpacking
 from nu_ensembles.errors import DamagedFileError, DataWarning, InputError
 
 CSV = "height,kind\n1.5,cat\n2,dog\n"
@@ -65,6 +65,21 @@ def test_latin_1_as_windows_writes_it_keeps_its_dashes_and_what_has_none_is_plai
     written(path, b"a,b\n1,caf\xe9\x81\n2,x\n")
     with pytest.warns(DataWarning, match="read as Latin-1"):
         assert read_table(path).X.parts[1].levels == ("caf\u00e9\x81", "x")
+
+
+def test_what_unpacks_to_hundreds_of_times_its_size_is_refused_on_the_way(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(unpacking, "HARMLESS", 1 << 10)
+    packed = gzip.compress(b"a,b\n" + b"0,0\n" * 100_000)
+    (tmp_path / "bomb.csv.gz").write_bytes(packed)
+    with pytest.raises(InputError, match=r"bomb\.csv\.gz unpacks to more than 200 times its size: unpack it first"):
+        read_table(tmp_path / "bomb.csv.gz")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(packed)))
+    with pytest.raises(InputError, match="standard input unpacks to more than 200 times its size"):
+        read_table(Path("-"))
+    monkeypatch.undo()
+    assert read_table(tmp_path / "bomb.csv.gz").X.shape == (100_000, 2)
 
 
 def test_a_packed_file_that_was_cut_off_is_damaged(tmp_path: Path) -> None:

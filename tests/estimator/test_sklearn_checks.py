@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import nu_ensembles as nu
 
@@ -32,6 +32,33 @@ def expected_failures(_: Any) -> dict[str, str]:
 @parametrize_with_checks([nu.NuEnsembleClassifier(cv=2, **TINY)], expected_failed_checks=expected_failures)
 def test_the_classifier_passes_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+# Each trains with shapes of its own, which compiles for two seconds; the slow test below has them all.
+OF_THE_DEFAULTS = {
+    "check_parameters_default_constructible",
+    "check_no_attributes_set_in_init",
+    "check_classifier_data_not_an_array",
+    "check_estimator_sparse_matrix",
+    "check_estimators_pickle",
+    "check_dict_unchanged",
+    "check_n_features_in",
+    "check_methods_sample_order_invariance",
+    "check_fit2d_1sample",
+}
+checks_of_the_defaults: Any = estimator_checks_generator(nu.NuEnsembleClassifier())
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param(check, id=check.func.__name__)
+        for _, check in checks_of_the_defaults
+        if check.func.__name__ in OF_THE_DEFAULTS and not check.keywords
+    ],
+)
+def test_the_defaults_but_for_few_members_and_steps_take_odd_data(check: Any) -> None:
+    check(nu.NuEnsembleClassifier(n_members=2, max_iter=2))
 
 
 @pytest.mark.slow

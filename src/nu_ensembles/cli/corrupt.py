@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
@@ -62,16 +62,36 @@ def corrupt(
       json: Print one JSON object.
       quiet: No progress bar.
     """
-    from nu_ensembles.corruptions import corrupt_all
-    from nu_ensembles.corruptions.suite import check_choice, check_images
-    from nu_ensembles.datasets import read_table
-    from nu_ensembles.storage import new_folder, refuse_existing
+    from nu_ensembles.corruptions.suite import check_choice
+    from nu_ensembles.storage import claimed, refuse_existing
 
     chosen = _chosen(names)
     for name in chosen:
         for severity in severities:
             check_choice(name, severity)
     refuse_existing(out)
+    with claimed(out):
+        result = _corrupted(data, chosen, severities, seed, image_size, out, sheet, processes, quiet)
+    show(result, f"{result['images']} images in {len(chosen) * len(severities)} ways are in {out}.", json)
+
+
+def _corrupted(
+    data: Path,
+    chosen: tuple[str, ...],
+    severities: tuple[int, ...],
+    seed: int,
+    image_size: ImageSize,
+    out: Path,
+    sheet: bool,
+    processes: int | None,
+    quiet: bool,
+) -> dict[str, Any]:
+    """Reads the images, and writes them in all these ways; what was written."""
+    from nu_ensembles.corruptions import corrupt_all
+    from nu_ensembles.corruptions.suite import check_images
+    from nu_ensembles.datasets import read_table
+    from nu_ensembles.storage import new_folder
+
     rows = read_table(data, image_size=image_size)
     images = check_images(rows.X)
     written = []
@@ -87,8 +107,7 @@ def corrupt(
 
             (folder / "contact_sheet.png").write_bytes(png_bytes(contact_sheet(images[:1], chosen, severities, seed)))
             written.append("contact_sheet.png")
-    result = {"images": len(images), "corruptions": chosen, "severities": severities, "out": out, "written": written}
-    show(result, f"{len(images)} images in {len(chosen) * len(severities)} ways are in {out}.", json)
+    return {"images": len(images), "corruptions": chosen, "severities": severities, "out": out, "written": written}
 
 
 def _chosen(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -49,14 +49,16 @@ def demo(
       quiet: Show no progress.
     """
     _refuse_taken(out, overwrite)
+    from nu_ensembles.storage import claimed
     from nu_ensembles_studies.demo.run import run_demo
     from nu_ensembles_studies.demo.terminal import print_demo
 
-    result = run_demo(
-        seeds, seed, verbose=0 if quiet else 1, command=f"nu-ensembles demo --seeds {seeds} --seed {seed}"
-    )
-    with _earlier_set_aside(out):
-        result.save(out)
+    with claimed(out):
+        result = run_demo(
+            seeds, seed, verbose=0 if quiet else 1, command=f"nu-ensembles demo --seeds {seeds} --seed {seed}"
+        )
+        with _earlier_set_aside(out):
+            result.save(out)
     if json:
         show({"command": "demo", "out": out, **result.to_dict()}, "", as_json=True)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -50,11 +51,22 @@ def predict(
       out: New .csv, .parquet or .npz file for the predictions.
       json: Print one JSON object.
     """
-    from nu_ensembles.datasets.predictions import check_predictions_path, write_predictions
+    from nu_ensembles.datasets.predictions import check_predictions_path
+    from nu_ensembles.storage import claimed
 
     if out is not None:
         check_predictions_path(out)
+    with contextlib.nullcontext() if out is None else claimed(out):
+        result, text = _predicted(model, data, drop, keep, out)
+    show(result, text, json)
+
+
+def _predicted(
+    model: Path, data: Path, drop: Sequence[str], keep: Sequence[str], out: Path | None
+) -> tuple[dict[str, Any], str]:
+    """What to print, as an object and in words; the predictions are in their file, if one was asked for."""
     from nu_ensembles.cli.data import DataDescription, refuse_other_shape
+    from nu_ensembles.datasets.predictions import write_predictions
     from nu_ensembles.ensemble import Ensemble
 
     ensemble = Ensemble.load(model)
@@ -82,7 +94,7 @@ def predict(
         }
         names = next(iter(rows.kept.values())).tolist() if rows.kept else rows.row_names
         text = _first_rows(probabilities, ensemble.classes, names)
-    show(result, text, json)
+    return result, text
 
 
 def _first_rows(probabilities: np.ndarray, classes: np.ndarray, row_names: Sequence[str] | None) -> str:

@@ -45,7 +45,7 @@ def cached(name: str, found: Found) -> dict[str, np.ndarray]:
     """
     path = data_cache_folder() / "decoded" / f"{name}-{_fingerprint(found)}.safetensors"
     # A damaged or foreign file is made again.
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return mapped(path)
     arrays = {
         f"{part}_{field}": array
@@ -63,6 +63,8 @@ def cached(name: str, found: Found) -> dict[str, np.ndarray]:
 
 def mapped(path: Path) -> dict[str, np.ndarray]:
     """The arrays of a file of this cache as read-only views, once its checksum was found right."""
+    if not path.is_file():
+        raise ValueError("not a file: a pipe would never end")
     # One map of the whole file: the arrays below are views of it.
     content = np.memmap(path, np.uint8, mode="r").view(np.ndarray)
     start = 8 + int.from_bytes(content[:8].tobytes(), "little")
@@ -76,7 +78,22 @@ def mapped(path: Path) -> dict[str, np.ndarray]:
         if name != "__metadata__":
             first, last = (start + offset for offset in entry["data_offsets"])
             arrays[name] = content[first:last].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    _check_form(arrays)
     return arrays
+
+
+def _check_form(arrays: Mapping[str, np.ndarray]) -> None:
+    """Whether these are images and a label each: a checksum tells of damage, not of what was written."""
+    for part in ("train", "test"):
+        images = arrays[f"{part}_images"]
+        if images.dtype != np.uint8 or images.ndim != 4 or not len(images):
+            raise ValueError("no images")
+        for name in (f"{part}_labels", f"{part}_coarse"):
+            labels = arrays.get(name)
+            if labels is None and name.endswith("coarse"):
+                continue
+            if labels is None or labels.dtype != np.int64 or labels.shape != images.shape[:1] or labels.min() < 0:
+                raise ValueError("not a label for each image")
 
 
 def _with_checksum(arrays: Mapping[str, np.ndarray]) -> bytes:

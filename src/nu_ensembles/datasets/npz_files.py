@@ -19,6 +19,7 @@ from numpy.lib.npyio import NpzFile
 
 from nu_ensembles.datasets.columns import check_names
 from nu_ensembles.datasets.table import ReadOptions, Table, require_one_label_a_row, require_rows
+from nu_ensembles.datasets.unpacking import HARMLESS, MOST_TIMES
 from nu_ensembles.errors import DamagedFileError, InputError
 
 _ROWS = ("X", "x", "images")
@@ -29,9 +30,6 @@ _UNREADABLE = (
     *(OSError, ValueError, EOFError, KeyError, TypeError, SyntaxError, RuntimeError),
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
 )
-
-# Bytes that may be unpacked from however little, and how many times its size anything larger may unpack to.
-HARMLESS, MOST_TIMES = 64 << 20, 200
 
 
 def read_npz(path: Path, options: ReadOptions) -> Table:

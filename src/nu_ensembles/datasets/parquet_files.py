@@ -11,12 +11,15 @@ import numpy as np
 from nu_ensembles.datasets.columns import check_names, feature_columns
 from nu_ensembles.datasets.image_files import decode_images
 from nu_ensembles.datasets.table import ReadOptions, Table, require_rows, table_of
+from nu_ensembles.datasets.unpacking import MOST_TIMES
 from nu_ensembles.errors import DamagedFileError, InputError, MissingExtraError
 from nu_ensembles.tables import rows_of
 
 # The row index that pandas stores beside the data is not a feature.
 _INDEX = re.compile(r"__index_level_\d+__")
 _HUB_LABEL = "label"
+# Values that may stand in however small a file: many columns of zeros are honest.
+MOST_REPEATED = 1 << 27
 
 
 def read_parquet(path: Path, options: ReadOptions) -> Table:
@@ -29,6 +32,7 @@ def read_parquet(path: Path, options: ReadOptions) -> Table:
     try:
         # Not pyarrow's read_table: that one takes "key=value" in a folder's name for a further column.
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            _refuse_what_unpacks_without_end(path, file.metadata.num_rows * file.metadata.num_columns)
             data = file.read()
         # Looks at the text too, which would else fail when it is first used.
         data.validate(full=True)
@@ -50,6 +54,15 @@ def read_parquet(path: Path, options: ReadOptions) -> Table:
     to_keep = [name for name in options.keep if name in names]
     kept = {name: np.array(["" if v is None else str(v) for v in data.column(name).to_pylist()]) for name in to_keep}
     return table_of(raw, y, kept)
+
+
+def _refuse_what_unpacks_without_end(path: Path, n_values: int) -> None:
+    """Before anything is read: runs of one value take no room, so a kilobyte can stand for gigabytes."""
+    size = path.stat().st_size
+    if n_values > MOST_REPEATED and 8 * n_values > MOST_TIMES * size:
+        raise InputError(
+            f"{path} unpacks to {8 * n_values // size} times its size: give fewer rows, or the columns that differ."
+        )
 
 
 def _read_images(path: Path, data: Any, names: list[str], options: ReadOptions) -> Table:

@@ -11,8 +11,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nu_ensembles.checks import check_whole
+from nu_ensembles.checks import check_array, check_whole, shown
 from nu_ensembles.errors import InputError
+
+# Their numbers have to fit into memory.
+MOST_ROWS = 1 << 32
 
 
 def split(
@@ -68,12 +71,14 @@ def published_split(
 
 
 def _counts(n_rows: int, sizes: Mapping[str, int | None]) -> dict[str, int]:
-    n_rows = check_whole(n_rows, "n_rows", least=0)
+    n_rows = check_whole(n_rows, "n_rows", least=0, most=MOST_ROWS)
     if not isinstance(sizes, Mapping):
-        raise InputError(f"sizes must name the parts and their numbers of rows, as in {{'train': 50}}, not {sizes!r}.")
+        raise InputError(
+            f"sizes must name the parts and their numbers of rows, as in {{'train': 50}}, not {shown(sizes)}."
+        )
     for name, size in sizes.items():
         if size is not None and (not isinstance(size, int | np.integer) or size < 0):
-            raise InputError(f"The size of part {name!r} must be a whole number of rows, not {size!r}.")
+            raise InputError(f"The size of part {name!r} must be a whole number of rows, not {shown(size)}.")
     rest = [name for name, size in sizes.items() if size is None]
     if len(rest) > 1:
         raise InputError(f"Only one part can take the rest of the rows, not {' and '.join(map(repr, rest))}.")
@@ -88,7 +93,7 @@ def _groups(n_rows: int, stratify: ArrayLike | None) -> list[np.ndarray]:
     """Row numbers of each class, or of all rows."""
     if stratify is None:
         return [np.arange(n_rows)]
-    labels = np.asarray(stratify)
+    labels = check_array(stratify, "stratify")
     if labels.shape != (n_rows,):
         raise InputError(f"stratify must hold one label for each of the {n_rows} rows, not {labels.shape}.")
     classes, codes = np.unique(labels, return_inverse=True)

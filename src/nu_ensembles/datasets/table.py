@@ -8,9 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from nu_ensembles.checks import shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.tables import ColumnTypes, RawTable, read_column_types
 from nu_ensembles.tables.column import Kind
+
+# Of a side of an image; more than any picture has.
+MOST_PIXELS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +64,15 @@ class ReadOptions:
             if isinstance(getattr(self, option), str):
                 raise InputError(f"{option} must be a list of column names, not {getattr(self, option)!r}.")
         size = self.image_size
-        if size is not None and (len(size) != 2 or not all(isinstance(n, int | np.integer) and n > 0 for n in size)):
-            raise InputError(f"image_size must be (height, width) in pixels, not {size!r}.")
-        if self.channels not in (None, 1, 3):
-            raise InputError(f"channels must be 1 (grey) or 3 (colour), not {self.channels!r}.")
+        fits = isinstance(size, list | tuple) and len(size) == 2
+        if size is not None and not (fits and all(isinstance(n, int | np.integer) and n > 0 for n in size)):
+            raise InputError(f"image_size must be (height, width) in pixels, not {shown(size)}.")
+        if size is not None and max(size) > MOST_PIXELS:
+            raise InputError(f"image_size must be at most {MOST_PIXELS} pixels a side, not {shown(size)}.")
+        if self.channels is not None and (
+            not isinstance(self.channels, int | np.integer) or self.channels not in (1, 3)
+        ):
+            raise InputError(f"channels must be 1 (grey) or 3 (colour), not {shown(self.channels)}.")
 
     @property
     def declared(self) -> dict[str, tuple[Kind, tuple[str, ...]]]:

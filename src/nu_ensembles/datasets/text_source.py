@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import gzip
 import io
+import os
 import sys
 import warnings
 import zlib
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TextIO, TypeVar
 
+from nu_ensembles.datasets.unpacking import bounded
 from nu_ensembles.errors import DamagedFileError, DataWarning
 
 STANDARD_INPUT = Path("-")
@@ -83,11 +85,15 @@ class TextSource:
     def _bytes(self) -> Iterator[BinaryIO]:
         if self.path is None:
             packed = self.content.startswith(b"\x1f\x8b")
-            yield io.BytesIO(gzip.decompress(self.content) if packed else self.content)
+            if packed:
+                with gzip.open(io.BytesIO(self.content)) as unpacked:
+                    yield bounded(unpacked, len(self.content), self.name)
+            else:
+                yield io.BytesIO(self.content)
             return
         with open(self.path, "rb") as file:
             if self.path.suffix.lower() == ".gz":
                 with gzip.open(file) as unpacked:
-                    yield unpacked  # pyright: ignore[reportReturnType]
+                    yield bounded(unpacked, os.fstat(file.fileno()).st_size, self.name)
             else:
                 yield file

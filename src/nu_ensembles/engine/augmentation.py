@@ -68,9 +68,20 @@ def augmentation_of(name: str) -> Augmentation:
 
 
 def check_augmentation(augment: Augmentation | None, row_shape: tuple[int, ...]) -> None:
-    """Refuses to flip and crop rows that are no images; what a user's own augmentation takes is theirs to know."""
+    """Refuses what cannot be applied to rows of this shape, without applying it."""
     if isinstance(augment, FlipAndCrop) and len(row_shape) not in (2, 3):
         raise InputError(
             "Only images are flipped and cropped, [n, height, width] or [n, height, width, channels]; these rows have "
             f"shape {row_shape}, so leave augment out."
         )
+    if augment is None or isinstance(augment, FlipAndCrop):
+        return
+    rows = jax.ShapeDtypeStruct((2, *row_shape), jnp.float32)
+    try:
+        augmented = jax.eval_shape(augment, jax.random.key(0, impl="threefry2x32"), rows)
+    except Exception as error:
+        raise InputError(
+            f"augment must take a key and rows, and it cannot take rows of shape {row_shape}: {error}"
+        ) from error
+    if getattr(augmented, "shape", None) != rows.shape:
+        raise InputError(f"augment must give back rows of the shape that it takes, {row_shape}, and does not.")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Hashable
 
 import jax
 import optax
 
-from nu_ensembles.checks import check_positive, check_whole
+from nu_ensembles.checks import check_flag, check_name, check_positive, check_whole, shown
 from nu_ensembles.engine.augmentation import Augmentation, augmentation_of, check_augmentation
 from nu_ensembles.engine.plans import PLANS, check_plan
 from nu_ensembles.engine.program import Program
-from nu_ensembles.errors import InputError, unknown_name
+from nu_ensembles.errors import InputError
 from nu_ensembles.methods import Method
 from nu_ensembles.models import Model
 
@@ -48,16 +49,18 @@ class Settings:
         for name in ("batch_size", "unlabeled_batch_size"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, check_whole(getattr(self, name), name))
+        for name in ("augment_unlabeled", "deterministic"):
+            object.__setattr__(self, name, check_flag(getattr(self, name), name))
         check_positive(self.learning_rate, "learning_rate")
         check_positive(self.weight_decay, "weight_decay", zero_allowed=True)
-        if self.dtype not in DTYPES:
-            raise unknown_name("dtype of training", self.dtype, DTYPES)
+        check_name(self.dtype, "dtype of training", DTYPES)
         if self.dtype == "float64" and not jax.config.read("jax_enable_x64"):
             raise InputError('dtype="float64" needs jax.config.update("jax_enable_x64", True) first.')
-        if self.plan not in PLANS:
-            raise unknown_name("plan", self.plan, PLANS)
+        check_name(self.plan, "plan", PLANS)
         if isinstance(self.augment, str):
             object.__setattr__(self, "augment", augmentation_of(self.augment))
+        elif self.augment is not None and not (callable(self.augment) and isinstance(self.augment, Hashable)):
+            raise InputError(f"augment must be a function, or the name of one, not {shown(self.augment)}.")
 
     def check(self, method: Method, row_shape: tuple[int, ...]) -> None:
         """Refuses a method or rows that cannot train under these settings."""

@@ -11,7 +11,6 @@ from typing import Any, Self
 import numpy as np
 from jax import Array
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from nu_ensembles import methods, tuning
@@ -23,7 +22,7 @@ from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator import kept
-from nu_ensembles.estimator.arguments import problem_of, rows_beside
+from nu_ensembles.estimator.arguments import problem_of, rows_beside, seed_of
 from nu_ensembles.estimator.fitted import FittedEnsemble
 from nu_ensembles.estimator.wanted import check_calibration, check_companion
 from nu_ensembles.methods import AnyMethod
@@ -190,7 +189,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
           validation: `(X, y)` that takes the place of the folds wherever something is chosen.
         """
         problem = problem_of(self, X, y, X_unlabeled, sample_weight)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = seed_of(self.random_state)
         key = random_key(seed)
         wanted = self._wanted(problem.row_shape)
         folder = self._run_folder(seed, problem.classes)

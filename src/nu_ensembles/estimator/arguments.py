@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array, check_consistent_length, compute_sample_weight
+from sklearn.utils import check_array, check_consistent_length, check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
+from nu_ensembles.checks import check_flag, shown
 from nu_ensembles.ensemble import Ensemble
 from nu_ensembles.errors import InputError
 from nu_ensembles.problem import (
@@ -22,9 +25,12 @@ from nu_ensembles.problem import (
 )
 from nu_ensembles.tables import RawTable, rows_of
 
+MAY_BE_ARRAYS = ("betas", "cv")
+
 
 def problem_of(estimator: Any, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any) -> Problem:
     """What `fit` was given, with the estimator's options: unlabelled rows found, classes weighted, inputs scaled."""
+    check_options(estimator)
     U = rows_beside(X_unlabeled.rows if isinstance(X_unlabeled, Unlabeled) else X_unlabeled, "X_unlabeled")
     if y is None:
         raise InputError("This classifier requires y to be passed, but the target y is None.")
@@ -49,6 +55,29 @@ def problem_of(estimator: Any, X: Any, y: Any, X_unlabeled: Any, sample_weight: 
         also_unlabeled=rest,
         column_types=estimator.column_types,
     )
+
+
+def check_options(estimator: Any) -> None:
+    """Refuses what no option can be: an array neither equals a name nor differs, and text is neither true nor false."""
+    defaults = inspect.signature(type(estimator)).parameters
+    for name, value in estimator.get_params(deep=False).items():
+        if isinstance(value, np.ndarray) and value.ndim and name not in MAY_BE_ARRAYS:
+            raise InputError(f"{name} must not be an array: {shown(value)}.")
+        if name in defaults and isinstance(defaults[name].default, bool):
+            check_flag(value, name)
+        options = isinstance(value, Mapping) and all(isinstance(each, str) for each in value)
+        if name in ("model_options", "method_options") and value is not None and not options:
+            raise InputError(f"{name} must be a dict of options by name, not {shown(value)}.")
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed from what scikit-learn takes for one."""
+    try:
+        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"random_state must be a whole number, a RandomState or None, not {shown(random_state)}: {error}."
+        ) from None
 
 
 def rows_and_labels(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
@@ -111,7 +140,12 @@ def weights_with_classes(class_weight: Any, y: np.ndarray, sample_weight: np.nda
     weight = np.ones(len(y)) if sample_weight is None else sample_weight.copy()
     counted = weight > 0
     if counted.any():
-        weight[counted] *= compute_sample_weight(class_weight, y[counted])
+        try:
+            weight[counted] *= compute_sample_weight(class_weight, y[counted])
+        except (TypeError, ValueError, LookupError) as error:
+            raise InputError(
+                f"class_weight must be a dict of classes, 'balanced' or None, not {shown(class_weight)} ({error})."
+            ) from None
     return weight
 
 
@@ -120,6 +154,8 @@ def which_labelled(y: np.ndarray, unlabeled_label: Any) -> np.ndarray:
     labelled = labelled_rows(y)
     if unlabeled_label is None:
         return labelled
+    if isinstance(unlabeled_label, list | tuple | dict | set):
+        raise InputError(f"unlabeled_label must be one label, not {shown(unlabeled_label)}.")
     marked = y == unlabeled_label
     if not isinstance(marked, np.ndarray):  # labels of a type that cannot equal it
         return labelled
@@ -131,7 +167,7 @@ def which_labelled(y: np.ndarray, unlabeled_label: Any) -> np.ndarray:
 def wants_standardisation(standardize: bool | str, X: Any) -> bool:
     """Whether the inputs are to be standardised; "auto" means tables of anything but bytes."""
     if not isinstance(standardize, str):
-        return bool(standardize)
+        return check_flag(standardize, "standardize, unless it is 'auto',")
     if standardize != "auto":
         raise InputError(f"standardize must be True, False or 'auto', not {standardize!r}.")
     return isinstance(X, RawTable) or (X.ndim == 2 and X.dtype != np.uint8)

@@ -18,8 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nu_ensembles.checks import check_coefficient
-from nu_ensembles.errors import unknown_name
+from nu_ensembles.checks import check_coefficient, check_name
 from nu_ensembles.methods.losses import at_least_float32, cross_entropy
 from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, Shape, is_zero, method
 from nu_ensembles.methods.standard import Standard
@@ -51,8 +50,7 @@ class AgreeToDisagree(BaseMethod):
     def __post_init__(self) -> None:
         check_coefficient("alpha", self.alpha, "0 is the standard ensemble")
         check_coefficient("epsilon", self.epsilon, "1e-7 is usual")
-        if self.variant not in get_args(DisagreementVariant):
-            raise unknown_name("variant of agree_to_disagree", self.variant, get_args(DisagreementVariant))
+        check_name(self.variant, "variant of agree_to_disagree", get_args(DisagreementVariant))
 
     def effective(self) -> Method:
         return Standard() if is_zero(self.alpha) else self

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nu_ensembles.checks import check_positive, check_whole
-from nu_ensembles.errors import InputError, unknown_name
+from nu_ensembles.checks import check_name, check_positive, check_whole
+from nu_ensembles.errors import InputError
 from nu_ensembles.methods.forward import Forward, ParameterForward
 from nu_ensembles.methods.losses import cross_entropy
 from nu_ensembles.methods.procedure import Procedure
@@ -87,8 +87,7 @@ class CyclicalSGMCMC(Procedure):
 
     def __post_init__(self) -> None:
         check_whole(self.cycles, "cycles")
-        if self.integrator not in get_args(Integrator):
-            raise unknown_name("integrator", self.integrator, get_args(Integrator))
+        check_name(self.integrator, "integrator", get_args(Integrator))
         if self.learning_rate is not None:
             check_positive(self.learning_rate, "learning_rate")
         if self.friction is not None and check_positive(self.friction, "friction") > 1:

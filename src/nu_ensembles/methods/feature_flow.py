@@ -17,8 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nu_ensembles.checks import check_coefficient, check_whole
-from nu_ensembles.errors import unknown_name
+from nu_ensembles.checks import check_coefficient, check_name, check_whole
 from nu_ensembles.methods.forward import FeatureForward, Forward
 from nu_ensembles.methods.losses import at_least_float32, cross_entropy
 from nu_ensembles.methods.particles import density_score
@@ -50,8 +49,7 @@ class FeatureFlow(BaseMethod):
     def __post_init__(self) -> None:
         check_coefficient("repulsion", self.repulsion, "1 is the posterior, 0 leaves members to themselves")
         check_whole(self.n_dimensions, "n_dimensions")
-        if self.prior not in get_args(FeaturePrior):
-            raise unknown_name("prior of features", self.prior, get_args(FeaturePrior))
+        check_name(self.prior, "prior of features", get_args(FeaturePrior))
 
     def loss(self, forward: Forward, batch: Batch) -> Array:
         batch = batch.on_the_same_rows()

@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import jax
 import numpy as np
 
-from nu_ensembles.checks import check_positive, check_whole
-from nu_ensembles.errors import InputError, unknown_name
+from nu_ensembles.checks import check_name, check_positive, check_whole
+from nu_ensembles.errors import InputError
 from nu_ensembles.methods.laplace_posterior import Curvature, LastLayerPosterior
 from nu_ensembles.methods.last_layer import find_last_layer, refuse_without_last_layer
 from nu_ensembles.methods.nu import Nu
@@ -59,10 +59,8 @@ class Laplace(Procedure):
     name: ClassVar[str] = "laplace"
 
     def __post_init__(self) -> None:
-        if self.structure not in get_args(Curvature):
-            raise unknown_name("structure of the curvature", self.structure, get_args(Curvature))
-        if self.predictive not in get_args(Predictive):
-            raise unknown_name("predictive of laplace", self.predictive, get_args(Predictive))
+        check_name(self.structure, "structure of the curvature", get_args(Curvature))
+        check_name(self.predictive, "predictive of laplace", get_args(Predictive))
         if self.prior_precision is not None:
             check_positive(self.prior_precision, "prior_precision")
         if self.n_samples is not None:

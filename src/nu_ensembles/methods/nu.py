@@ -14,8 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nu_ensembles.checks import check_coefficient
-from nu_ensembles.errors import unknown_name
+from nu_ensembles.checks import check_coefficient, check_name
 from nu_ensembles.methods.labels import random_labels
 from nu_ensembles.methods.losses import cross_entropy, uniform_cross_entropy
 from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, Shape, is_zero, method
@@ -52,10 +51,8 @@ class Nu(BaseMethod):
 
     def __post_init__(self) -> None:
         check_coefficient("beta", self.beta, "0 is the standard ensemble")
-        if self.labels not in get_args(LabelScheme):
-            raise unknown_name("label scheme", self.labels, get_args(LabelScheme))
-        if self.weighting not in get_args(Weighting):
-            raise unknown_name("weighting", self.weighting, get_args(Weighting))
+        check_name(self.labels, "label scheme", get_args(LabelScheme))
+        check_name(self.weighting, "weighting", get_args(Weighting))
 
     def effective(self) -> Method:
         # A traced zero differs from no unlabelled term in the last bits, so zero runs the other program.

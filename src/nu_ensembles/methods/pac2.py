@@ -18,8 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nu_ensembles.checks import check_coefficient
-from nu_ensembles.errors import unknown_name
+from nu_ensembles.checks import check_coefficient, check_name
 from nu_ensembles.methods.losses import log_likelihood
 from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Shape, method
 
@@ -55,8 +54,7 @@ class Pac2(BaseMethod):
 
     def __post_init__(self) -> None:
         check_coefficient("beta", self.beta, "1 is the bound, 0 leaves out the variance")
-        if self.variant not in get_args(Pac2Variant):
-            raise unknown_name("variant of pac2", self.variant, get_args(Pac2Variant))
+        check_name(self.variant, "variant of pac2", get_args(Pac2Variant))
 
     def loss(self, forward: Forward, batch: Batch) -> Array:
         batch = batch.on_the_same_rows()

@@ -16,8 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nu_ensembles.checks import check_coefficient
-from nu_ensembles.errors import unknown_name
+from nu_ensembles.checks import check_coefficient, check_name
 from nu_ensembles.methods.losses import at_least_float32, log_likelihood
 from nu_ensembles.methods.pac2 import jensen_h
 from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Shape, method
@@ -47,8 +46,8 @@ class Pac2B(BaseMethod):
 
     def __post_init__(self) -> None:
         check_coefficient("beta", self.beta, "1 is the bound, 0 leaves out the variance")
-        if self.unlabeled is not None and self.unlabeled not in get_args(UnlabeledVariance):
-            raise unknown_name("unlabelled variance of pac2b", self.unlabeled, get_args(UnlabeledVariance))
+        if self.unlabeled is not None:
+            check_name(self.unlabeled, "unlabelled variance of pac2b", get_args(UnlabeledVariance))
 
     def loss(self, forward: Forward, batch: Batch) -> Array:
         batch = batch.on_the_same_rows()

@@ -16,8 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nu_ensembles.checks import check_coefficient
-from nu_ensembles.errors import unknown_name
+from nu_ensembles.checks import check_coefficient, check_name
 from nu_ensembles.methods.forward import Forward, ParameterForward
 from nu_ensembles.methods.losses import cross_entropy
 from nu_ensembles.methods.particles import Flow, ScoreEstimator, density_score, direction
@@ -52,8 +51,7 @@ class RepulsiveEnsemble(BaseMethod):
         check_coefficient("repulsion", self.repulsion, "1 is the posterior, 0 leaves members to themselves")
         choices = {"space": Space, "form": Flow, "estimator": ScoreEstimator}
         for option, names in choices.items():
-            if getattr(self, option) not in get_args(names):
-                raise unknown_name(f"{option} of a repulsive ensemble", getattr(self, option), get_args(names))
+            check_name(getattr(self, option), f"{option} of a repulsive ensemble", get_args(names))
 
     def effective(self) -> Method:
         return Standard() if is_zero(self.repulsion) and self.form == "wgd" else self

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nu_ensembles.checks import check_whole
+from nu_ensembles.checks import check_flag, check_whole
 from nu_ensembles.metrics.inputs import Predictions, check_predictions
 from nu_ensembles.metrics.weighting import Values, Weights, divide, group_sums, unit_weights
 
@@ -42,7 +42,7 @@ def ece(probs: ArrayLike, labels: ArrayLike, *, n_bins: int = 15, debias: bool =
     """
     predictions = check_predictions(probs, labels)
     weights = unit_weights(len(predictions.labels))
-    calculate = debiased_ece if debias else binned_ece
+    calculate = debiased_ece if check_flag(debias, "debias") else binned_ece
     return float(calculate(predictions, weights, n_bins)[0])
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nu_ensembles.checks import check_array
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.metrics.inputs import check_labels, check_member_probs, check_predictions, mean_probability
 from nu_ensembles.metrics.scores import label_probability
@@ -91,8 +92,9 @@ def set_coverage(sets: ArrayLike, labels: ArrayLike) -> tuple[float, float]:
       sets: bool `[N, C]` as `ConformalSets.transform` returns.
       labels: `[N]`.
     """
-    inside = np.asarray(sets, dtype=bool)
-    if inside.ndim != 2 or np.shape(labels) != inside.shape[:1]:
-        raise InputError(f"Sets have shape {inside.shape} and labels {np.shape(labels)}: give [N, C] and [N].")
+    inside, labels = check_array(sets, "sets"), check_array(labels, "labels")
+    if inside.ndim != 2 or labels.shape != inside.shape[:1] or inside.dtype.kind not in "biu":
+        raise InputError(f"Sets have shape {inside.shape} and labels {labels.shape}: give bool [N, C] and [N].")
+    inside = inside.astype(bool)
     covered = label_probability(inside.astype(np.float64), check_labels(labels, *inside.shape))
     return float(covered.mean()), float(inside.sum(axis=1).mean())

@@ -11,7 +11,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nu_ensembles.checks import check_whole, shown
+from nu_ensembles.checks import check_array, check_whole, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.bootstrap import Statistics, interval, resampled, wilson
 from nu_ensembles.metrics.brier_terms import argmax_terms, class_gaps, exact_terms
@@ -134,7 +134,7 @@ def _runs(member_probs: ArrayLike | Sequence[ArrayLike]) -> list[NDArray[np.gene
     if isinstance(member_probs, (list, tuple)) and all(np.ndim(run) == 3 for run in member_probs):
         runs = [np.asarray(run) for run in member_probs]
     else:
-        array = np.asarray(member_probs)
+        array = check_array(member_probs, "member_probs")
         runs = list(array) if array.ndim == 4 else [array]
     if not runs:
         raise InputError("No predictions were given: pass at least one run of shape [members, samples, classes].")

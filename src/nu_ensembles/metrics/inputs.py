@@ -6,11 +6,13 @@ int64 labels `[N]`, and trusts them.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nu_ensembles.checks import shown
 from nu_ensembles.errors import InputError
 
 Floats = NDArray[np.floating]
@@ -125,9 +127,14 @@ def class_numbers(labels: ArrayLike, classes: ArrayLike) -> Ints:
       classes: labels of any type, in the order of the probabilities.
     """
     known, found = np.atleast_1d(_as_array(classes, "Classes")), _as_array(labels, "Labels")
-    numbers = {label: number for number, label in enumerate(known.tolist())}
+    for array, what in ((known, "classes"), (found, "labels")):
+        if array.dtype == object and not all(isinstance(each, Hashable) for each in array.ravel().tolist()):
+            raise InputError(f"{what} must be names or numbers, not {shown(array.ravel().tolist())}.")
+    numbers = {label: number for number, label in enumerate(known.ravel().tolist())}
     if known.ndim != 1 or len(numbers) < len(known):
-        raise InputError(f"classes is {known.tolist()}: name each class once, in the order of the probabilities.")
+        raise InputError(
+            f"classes is {shown(known.tolist())}: name each class once, in the order of the probabilities."
+        )
     strange = [label for label in dict.fromkeys(found.ravel().tolist()) if label not in numbers]
     if strange:
         raise InputError(f"The label {strange[0]!r} is not among the classes {known.tolist()}.")

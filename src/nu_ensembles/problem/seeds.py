@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from nu_ensembles.checks import check_whole, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.problem.process import refuse_forks
 
@@ -24,6 +25,7 @@ def random_key(seed: int | Array | Sequence[int]) -> Array:
     """
     refuse_forks()
     if isinstance(seed, list | tuple) and len(seed) == 2:
+        seed = tuple(check_whole(word, "each of the two words of a key", least=0, most=2**32 - 1) for word in seed)
         seed = jnp.asarray(np.asarray(seed, np.uint32))
     if isinstance(seed, Array):
         if jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
@@ -37,7 +39,7 @@ def random_key(seed: int | Array | Sequence[int]) -> Array:
     try:
         number = operator.index(seed)  # pyright: ignore[reportArgumentType]
     except TypeError:
-        raise InputError(f"A seed is a whole number or a jax.random key, not {seed!r}.") from None
+        raise InputError(f"A seed is a whole number or a jax.random key, not {shown(seed)}.") from None
     # JAX would cut a longer one to its last 32 bits, so that different seeds gave the same draws.
     if not -(1 << 31) <= number < 1 << 32:
         raise InputError(f"A seed has at most 32 bits, and {number} has more; use one below {1 << 32}.")

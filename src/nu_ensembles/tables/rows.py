@@ -51,6 +51,8 @@ def read_column_types(types: ColumnTypes) -> dict[str, tuple[Kind, tuple[str, ..
                 raise unknown_name(f"type of the column {name!r},", said, _KINDS)
             found[name] = (said, ())
         else:
+            if not isinstance(said, Sequence) or isinstance(said, bytes):
+                raise InputError(f"column_types must say of {name!r} its type or its levels in order, not {said!r}.")
             levels = tuple(str(level) for level in said)
             if len(set(levels)) < max(2, len(levels)):
                 raise InputError(

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nu_ensembles.errors import InputError, unknown_name
+from nu_ensembles.checks import check_name, check_whole
+from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.diversity import variance
 
 LABELS = ("without_replacement", "with_replacement", "shared", "uniform")
@@ -43,14 +44,13 @@ def expected_variance(n_members: int, n_classes: int, labels: str = "without_rep
     """
     _check_counts(n_members, n_classes)
     K, c = int(n_members), int(n_classes)
+    check_name(labels, "label scheme", LABELS)
     if labels == "without_replacement":
         q, r = divmod(K, c)
         return 0.5 * (1.0 / c - (q**2 + (2 * q + 1) * r / c) / K**2)
     if labels == "with_replacement":
         return 0.5 * (1.0 / c) * (1.0 - 1.0 / c) * (K - 1) / K
-    if labels in LABELS:
-        return 0.0
-    raise unknown_name("label scheme", labels, LABELS)
+    return 0.0
 
 
 def simulated_variance(
@@ -71,9 +71,9 @@ def simulated_variance(
       labels: how these are drawn, as for `expected_variance`.
     """
     _check_counts(n_members, n_classes)
-    if n_points < 1:
-        raise InputError(f"n_points is {n_points}: give at least 1.")
-    rng = np.random.default_rng(seed)
+    n_points = check_whole(n_points, "n_points")
+    check_name(labels, "label scheme", LABELS)
+    rng = np.random.default_rng(check_whole(seed, "seed", least=0))
     shape = (n_members, n_points)
     if labels == "without_replacement":
         n_blocks = -(-n_members // n_classes)
@@ -83,17 +83,15 @@ def simulated_variance(
         fitted = rng.integers(0, n_classes, shape)
     elif labels == "shared":
         fitted = np.broadcast_to(rng.integers(0, n_classes, n_points), shape)
-    elif labels == "uniform":
-        return 0.0
     else:
-        raise unknown_name("label scheme", labels, LABELS)
+        return 0.0
     truth = rng.integers(0, n_classes, n_points)
     return float(0.5 * np.var(fitted == truth, axis=0).mean())
 
 
 def _check_counts(n_members: int, n_classes: int) -> None:
-    counts = [value for value in (n_members, n_classes) if isinstance(value, int | np.integer)]
-    if len(counts) < 2 or n_members < 1 or n_classes < 2:
-        raise InputError(
-            f"n_members is {n_members!r} and n_classes {n_classes!r}: give at least one member and two classes."
-        )
+    try:
+        check_whole(n_members, "n_members")
+        check_whole(n_classes, "n_classes", least=2)
+    except InputError as error:
+        raise InputError(f"{error} Give at least one member and two classes.") from None

@@ -25,6 +25,8 @@ from nu_ensembles.methods import AnyMethod, Members, TrainingRows
 from nu_ensembles.models import Model
 from nu_ensembles.problem import Problem, plain_seed
 
+MOST_MEMBERS = 1_000_000
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrainingJob:
@@ -172,7 +174,7 @@ def make_job(
       model_options: of a built-in network.
       validation: rows and class numbers, scaled as the problem is.
     """
-    n_members = check_whole(n_members, "n_members")
+    n_members = check_whole(n_members, "n_members", most=MOST_MEMBERS)
     network = models.network_for(model, len(problem.classes), problem.row_shape, model_options or {})
     method = methods.method_for(method, problem.n_unlabeled)
     network = method.network(network, problem.row_shape)
