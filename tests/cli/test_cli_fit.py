@@ -13,8 +13,8 @@ from PIL import Image
 import nu_ensembles as nu
 from nu_ensembles.cli.fit import build_classifier
 from nu_ensembles.cli.options import CalibrationName, MethodOptions, NetworkOptions, RunOptions, TrainingOptions
+from nu_ensembles.estimator import wanted
 from nu_ensembles.methods import LabelScheme
-from nu_ensembles.tuning import calibrating
 
 
 def test_fit_says_what_it_did_and_saves_a_model_that_predicts(desk):
@@ -160,7 +160,7 @@ def test_the_label_schemes_offered_are_those_of_the_method():
 
 
 def test_the_calibrations_offered_are_those_that_a_search_can_fit():
-    assert get_args(CalibrationName) == calibrating.NAMES
+    assert get_args(CalibrationName) == wanted.NAMES
 
 
 @pytest.mark.parametrize(("scaling", "meaning"), [("always", True), ("never", False), ("auto", "auto")])
