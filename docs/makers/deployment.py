@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Any
 
 from makers.files import Maker, stored, table
@@ -11,6 +12,9 @@ TITLES = {
     "examined": "Looked at while the rule was changed",
     "confirming": "Not seen before it was frozen",
 }
+
+# The ECE of the standard ensemble above which a shift counts as one that hurts.
+HURTS = 0.05
 
 
 def _percent(value: float | None, digits: int = 1) -> str:
@@ -111,6 +115,34 @@ def accuracy() -> str:
     return "\n".join([*table(head, rows), "", _source(found), ""])
 
 
+def fits() -> str:
+    """Whole fits against both standard ensembles, where the shift hurts and where it does not."""
+    found = stored("deployment-fits")
+    head = ["the standard ensemble, stopped early", "the shift", "fits", "NLL of ν", "worst", "ECE lower", "accuracy"]
+    rows = []
+    for name in ("labelled rows alone", "standardised over both"):
+        pairs = [(row["classifiers"][name], row["classifiers"]["nu"]) for row in found["rows"]]
+        for title, hurts in (("hurts", True), ("is harmless", False)):
+            of_kind = [pair for pair in pairs if (pair[0]["ece"] > HURTS) == hurts]
+            ratios = [own["nll"] / standard["nll"] for standard, own in of_kind]
+            lower = sum(own["ece"] < standard["ece"] for standard, own in of_kind) / len(of_kind)
+            before, after = (statistics.fmean(pair[at]["accuracy"] for pair in of_kind) for at in (0, 1))
+            numbers = [_percent(statistics.geometric_mean(ratios) - 1), _percent(max(ratios) - 1, 0), _share(lower)]
+            rows.append([name, title, str(len(of_kind)), *numbers, f"{before:.3f} → {after:.3f}"])
+    sources = [row["classifiers"]["nu"]["source_nll"] / row["classifiers"][name]["source_nll"] for row in found["rows"]]
+    told = [(row["expected"], row["classifiers"]["nu"]["accuracy"]) for row in found["rows"] if row["expected"]]
+    off = statistics.fmean(abs(expected[0] - true) for expected, true in told)
+    within = sum(low <= true <= high for (_, low, high), true in told) / len(told)
+    seeds = ", ".join(map(str, sorted({row["seed"] for row in found["rows"]})))
+    sentence = (
+        f"{len(found['rows'])} shifts, 100 labels, seed {seeds}, by `{found['command']}`. The expected accuracy was "
+        f"off by {off:.3f} on average, and its interval held {100 * within:.0f} % of the true ones. On source rows the "
+        f"NLL is {_percent(statistics.geometric_mean(sources) - 1)} against the ensemble standardised over both, at "
+        f"worst {_percent(max(sources) - 1, 0)}."
+    )
+    return "\n".join([*table(head, rows), "", sentence, ""])
+
+
 def _source(found: dict[str, Any]) -> str:
     versions = found["environment"]["versions"]
     return (
@@ -127,5 +159,6 @@ MAKER = Maker(
         "deployment-accuracy.md": accuracy,
         "deployment-priors.md": priors,
         "deployment-labels.md": labels,
+        "deployment-fits.md": fits,
     }
 )
