@@ -87,7 +87,7 @@ def choose_plan(requested: str, method: Method, program: Program, data: Training
     if requested == "sequential":
         return Plan("sequential", 1, on_host)
     n_devices = len(jax.devices())
-    fit = lanes_that_fit(program, row_shape, data.x_unlabeled is not None, device)
+    fit = lanes_that_fit(program, row_shape, data.has_unlabeled, device)
     if requested == "auto":
         if on_host:
             # A vmapped convolution on the CPU is about four times slower than lane after lane, or a lane on each core.

@@ -11,8 +11,10 @@ import numpy as np
 from nu_ensembles.errors import InputError
 from nu_ensembles.problem.inputs import Unlabeled, check_labels, check_rows, check_weights
 from nu_ensembles.problem.labels import separate
+from nu_ensembles.problem.lazily import opened, prepare_lazily
 from nu_ensembles.problem.leaks import refuse_leaks
 from nu_ensembles.problem.preprocessing import Standardisation, as_table, check_kind, network_rows
+from nu_ensembles.rows import LazyRows
 from nu_ensembles.tables import ColumnTypes, RawTable, TableEncoding, read_column_types, rows_of
 
 
@@ -21,7 +23,7 @@ class Problem:
     """Checked data, ready for the engine.
 
     x: `[N, …]`, float32 or uint8; y: class numbers, int32 `[N]`; weight: `[N]`, mean one.
-    x_unlabeled: `[M, …]` or None.
+    x_unlabeled: `[M, …]` or None; lazy rows, where memory does not hold them.
     classes: `[C]`, what the class numbers stand for.
     standardisation: what the rows were scaled by, or None.
     row_numbers: `[N]`, where the rows stood in what the user gave.
@@ -35,7 +37,7 @@ class Problem:
     x: np.ndarray
     y: np.ndarray
     weight: np.ndarray
-    x_unlabeled: np.ndarray | None
+    x_unlabeled: np.ndarray | LazyRows | None
     classes: np.ndarray
     standardisation: Standardisation | None
     row_numbers: np.ndarray
@@ -96,6 +98,7 @@ def prepare(
     x = _checked(rows_of(x, names[0]), names[0])
     y, labelled = separate(y)
     numbers = np.arange(len(x)) if row_numbers is None else row_numbers
+    x_unlabeled = opened(x_unlabeled, names[1], x.shape[1:])
     others = [] if x_unlabeled is None else [rows_of(x_unlabeled, names[1])]
     if labelled is not None and len(labelled) == len(x):
         others, x, numbers = [*others, x[~labelled]], x[labelled], numbers[labelled]
@@ -108,6 +111,16 @@ def prepare(
     counted = weight > 0
     x, y, weight, numbers = x[counted], y[counted], weight[counted], numbers[counted]
     refuse_leaks(x, y, found, names[0])
+    lazily = [part for part in others if isinstance(part, LazyRows)]
+    if lazily:
+        if len(others) > 1:
+            raise InputError(
+                f"{names[0]} has rows without a label, which cannot join rows of {names[1]} that memory does not hold; "
+                "leave them out, or add them to those files."
+            )
+        scaled_x, u, scaling, encoding = prepare_lazily(x, lazily[0], column_types, standardize, names)
+        columns = encoding.columns if encoding is not None and encoding.named else None
+        return Problem(scaled_x, y, weight, u, found, scaling, numbers, columns, encoding)
     encoding, x, u = _as_numbers(x, others, column_types, names)
     columns = encoding.columns if encoding is not None and encoding.named else None
     scaling = None

@@ -24,6 +24,7 @@ from nu_ensembles.errors import InputError
 from nu_ensembles.methods import AnyMethod, Members, TrainingRows
 from nu_ensembles.models import Model
 from nu_ensembles.problem import Problem, plain_seed
+from nu_ensembles.rows import LazyRows
 
 MOST_MEMBERS = 1_000_000
 
@@ -177,6 +178,8 @@ def make_job(
     n_members = check_whole(n_members, "n_members", most=MOST_MEMBERS)
     network = models.network_for(model, len(problem.classes), problem.row_shape, model_options or {})
     method = methods.method_for(method, problem.n_unlabeled)
+    if isinstance(problem.x_unlabeled, LazyRows) and method.uses_unlabeled:
+        _refuse_whole_sets(method)
     network = method.network(network, problem.row_shape)
     shown = None
     if validation is not None:
@@ -185,6 +188,15 @@ def make_job(
     method.check(job.rows, validated=shown is not None, own_optimizer=settings.optimiser is not None)
     settings.check(method.base, problem.row_shape)
     return job
+
+
+def _refuse_whole_sets(method: AnyMethod) -> None:
+    """Refuses a method that wants all unlabelled rows at once, which memory does not hold."""
+    if not method.is_one_training or method.base.is_sequential:
+        raise InputError(
+            f"{method.name!r} predicts all unlabelled rows on its way, so they must fit into memory; give fewer of them, "
+            "or use a method that sees them batch by batch, such as 'nu'."
+        )
 
 
 def steps_in(epochs: float, n_rows: int, batch_size: int) -> int:
