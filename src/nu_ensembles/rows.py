@@ -48,7 +48,7 @@ class LazyRows(ABC):
         rows = np.asarray(rows)
         return self.take(np.flatnonzero(rows) if rows.dtype == bool else rows)
 
-    def in_parts(self) -> Iterator[Any]:
-        """All rows in their order, some at a time; whoever can read them faster so does."""
-        for first in range(0, len(self), ROWS_AT_A_TIME):
-            yield self[first : first + ROWS_AT_A_TIME]
+    def in_parts(self, first: int = 0) -> Iterator[Any]:
+        """The rows from `first` on in their order, some at a time; whoever can read them faster so does."""
+        for start in range(first, len(self), ROWS_AT_A_TIME):
+            yield self[start : start + ROWS_AT_A_TIME]

@@ -58,16 +58,18 @@ def same_bits(one: Trained, other: Trained) -> bool:
 def test_rows_outside_give_the_bits_of_rows_on_the_device(
     method: Method, window: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(windows, "WINDOW_BYTES", window)
+    monkeypatch.setattr(windows, "HAUL_BYTES", window)
     outside = Elsewhere(TABLE.x_unlabeled)
     assert same_bits(trained(TABLE._replace(x_unlabeled=outside), method, "mlp"), trained(TABLE, method, "mlp"))
     assert max(outside.taken) * 16 <= window
 
 
-@pytest.mark.parametrize("plan", ["sequential", "auto"])
+@pytest.mark.parametrize("plan", ["auto"])
 def test_convolutions_that_step_from_python_read_windows_too(plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "WINDOW_BYTES", 1 << 12)
-    images = IMAGES._replace(x=IMAGES.x.repeat(4, 1).repeat(4, 2), x_unlabeled=IMAGES.x_unlabeled.repeat(4, 1).repeat(4, 2))
+    monkeypatch.setattr(windows, "HAUL_BYTES", 1 << 12)
+    images = IMAGES._replace(
+        x=IMAGES.x.repeat(4, 1).repeat(4, 2), x_unlabeled=IMAGES.x_unlabeled.repeat(4, 1).repeat(4, 2)
+    )
     lazily = images._replace(x_unlabeled=Elsewhere(images.x_unlabeled))
     assert same_bits(trained(lazily, Nu(0.1), "lenet", plan=plan), trained(images, Nu(0.1), "lenet", plan=plan))
 
@@ -79,7 +81,7 @@ def test_a_method_without_unlabelled_rows_takes_none() -> None:
 
 
 def test_a_file_that_disappears_is_one_sentence_and_the_checkpoint_goes_on(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(windows, "WINDOW_BYTES", 4 * 5 * 4 * 4 * 2)
+    monkeypatch.setattr(windows, "HAUL_BYTES", 4 * 5 * 4 * 4 * 2)
     outside = Elsewhere(TABLE.x_unlabeled)
     outside.lasts = 4
     rows = TABLE._replace(x_unlabeled=outside)
@@ -109,7 +111,9 @@ def test_a_stretch_of_an_order_is_what_sorting_all_rows_gives(first: int, n: int
     key, n_rows = random_key(3), 100_000
     order = np.asarray(row_order(key, jnp.int32(n_rows), n_rows))
     first, n = first * 100, n * 100
-    assert np.array_equal(stretches.rows_in_order(np.asarray(jax.random.key_data(key)), n_rows, first, n), order[first : first + n])
+    assert np.array_equal(
+        stretches.rows_in_order(np.asarray(jax.random.key_data(key)), n_rows, first, n), order[first : first + n]
+    )
 
 
 def test_rows_of_large_sets_are_those_of_whole_orders(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from nu_ensembles import storage
 from nu_ensembles.datasets.arrow_pieces import file_state, fingerprint_of
 from nu_ensembles.datasets.image_files import decode_images
-from nu_ensembles.datasets.row_store import MappedRecords, only_one_writes, require_room, rows_folder
+from nu_ensembles.datasets.row_store import MappedRecords, stored_array
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.rows import LazyRows
 
@@ -44,8 +43,8 @@ class MappedRows(LazyRows):
     def take(self, indices: Any, axis: int = 0) -> np.ndarray:
         return self.records.take(np.asarray(indices))
 
-    def in_parts(self) -> Iterator[np.ndarray]:
-        return self.records.in_parts(max(1, VALUES_AT_A_TIME // int(np.prod(self.shape[1:]))))
+    def in_parts(self, first: int = 0) -> Iterator[np.ndarray]:
+        return self.records.in_parts(first, max(1, VALUES_AT_A_TIME // int(np.prod(self.shape[1:]))))
 
 
 class ImageRows(LazyRows):
@@ -70,32 +69,22 @@ class ImageRows(LazyRows):
 
     def take(self, indices: Any, axis: int = 0) -> np.ndarray:
         if self._records is None:
-            folder = rows_folder() / self.fingerprint[:32]
-            with only_one_writes(folder):
-                if not folder.exists():
-                    self._write(folder)
-            self._records = MappedRecords(folder / "rows.bin", self.dtype, len(self), 0, self.shape[1:])
+            self._records = stored_array(self.fingerprint, self.in_parts, self.shape, self.dtype, self.what)
         return self._records.take(np.asarray(indices))
 
-    def in_parts(self) -> Iterator[np.ndarray]:
-        for first in range(0, len(self), IMAGES_AT_A_TIME):
-            images = self._decoded(self.files[first : first + IMAGES_AT_A_TIME])
+    def in_parts(self, first: int = 0) -> Iterator[np.ndarray]:
+        for start in range(first, len(self), IMAGES_AT_A_TIME):
+            images = self._decoded(self.files[start : start + IMAGES_AT_A_TIME])
             if images.shape[1:] != self.shape[1:]:
                 height, width = images.shape[1:3]
                 raise InputError(
-                    f"{self.files[first]} is {height}×{width} pixels but {self.files[0]} is {self.shape[1]}×"
+                    f"{self.files[start]} is {height}×{width} pixels but {self.files[0]} is {self.shape[1]}×"
                     f"{self.shape[2]}: set image_size=(height, width) to resize all images."
                 )
             yield images
 
     def _decoded(self, files: list[Path]) -> np.ndarray:
         return decode_images([(str(file), file) for file in files], self.size, self.channels)
-
-    def _write(self, folder: Path) -> None:
-        require_room(int(np.prod(self.shape, dtype=np.int64)), self.what)
-        with storage.new_folder(folder) as aside, open(aside / "rows.bin", "wb") as file:
-            for images in self.in_parts():
-                images.tofile(file)
 
 
 def mapped_array(path: str | os.PathLike[str]) -> MappedRows:

@@ -164,9 +164,7 @@ def file_state(path: Path) -> list[Any]:
     try:
         found = path.stat()
     except OSError as error:
-        raise InputError(
-            f"{path} cannot be read any more ({error.strerror}): put it back, and start again."
-        ) from error
+        raise InputError(f"{path} cannot be read any more ({error.strerror}): put it back, and start again.") from error
     return [str(path.resolve()), found.st_size, found.st_mtime_ns]
 
 

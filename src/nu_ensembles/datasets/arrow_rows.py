@@ -37,7 +37,7 @@ class ArrowRows(LazyRows):
     def __init__(
         self, pieces: Sequence[Piece], what: str, columns: Sequence[str] | None = None, ignore: Sequence[str] = ()
     ) -> None:
-        self.pieces, self.what = list(pieces), what
+        self.pieces, self.what, self.ignored = list(pieces), what, tuple(ignore)
         _refuse_other_columns(self.pieces)
         self.all_columns = [name for name in self.pieces[0].schema.names if not _INDEX.fullmatch(name)]
         features = [name for name in self.all_columns if name not in set(ignore)]
@@ -55,9 +55,10 @@ class ArrowRows(LazyRows):
         self.fingerprint = fingerprint_of([[piece.state() for piece in self.pieces], self.names])
         self._store: RowStore | None = None
 
-    def only(self, columns: Sequence[str]) -> ArrowRows:
-        """The same rows with these columns; others are ignored with a note."""
-        return ArrowRows(self.pieces, self.what, columns)
+    def only(self, columns: Sequence[str], ignore: Sequence[str] = ()) -> ArrowRows:
+        """The same rows with these columns; others are ignored with a note, unless it is known that they are none."""
+        ignored = {*self.ignored, *ignore} - set(columns)
+        return ArrowRows(self.pieces, self.what, columns, sorted(ignored))
 
     def take(self, indices: Any, axis: int = 0) -> RawTable:
         return self.settled().take(np.asarray(indices))
@@ -69,10 +70,23 @@ class ArrowRows(LazyRows):
             self._store = stored(self.fingerprint, self.tables(0, self.names), len(self), small, self.what)
         return self._store
 
-    def in_parts(self) -> Iterator[RawTable]:
+    def in_parts(self, first: int = 0) -> Iterator[RawTable]:
         if self._store is not None:
-            return self._store.in_parts()
-        return self.tables(0, self.names)
+            return self._store.in_parts(first)
+        return self.tables(first, self.names)
+
+    def text_in_parts(self, first: int, columns: Sequence[str]) -> Iterator[np.ndarray]:
+        """Columns as text, from row `first` on: records with a field for each."""
+        for name in columns:
+            if name not in self.all_columns:
+                raise InputError(
+                    f"{self.what} has no column {name!r} to keep; name one of {', '.join(self.all_columns)}."
+                )
+        for frame in self.frames(first, columns):
+            records = np.empty(frame.num_rows, [(name, object) for name in columns])
+            for name in columns:
+                records[name] = ["" if value is None else str(value) for value in frame.column(name).to_pylist()]
+            yield records
 
     def tables(self, first: int, columns: Sequence[str]) -> Iterator[RawTable]:
         """Raw tables of some columns, from row `first` on, read from the files."""
@@ -124,6 +138,8 @@ def _kind(kind: Any) -> str:
 def _is_small(kind: Any) -> bool:
     """Whether float32 holds every value of a type of numbers."""
     types = pyarrow().types
-    return types.is_boolean(kind) or (types.is_integer(kind) and kind.bit_width <= 16) or (
-        types.is_floating(kind) and kind.bit_width <= 32
+    return (
+        types.is_boolean(kind)
+        or (types.is_integer(kind) and kind.bit_width <= 16)
+        or (types.is_floating(kind) and kind.bit_width <= 32)
     )

@@ -18,6 +18,8 @@ from nu_ensembles.errors import InputError
 from nu_ensembles.rows import LazyRows
 
 _ENDINGS = ", ".join((*PARQUET, *ARROW))
+# Files of which rows are taken as they are needed, although `read_table` may read some of them.
+TAKEN_LAZILY = (*ARROW, ".npy")
 
 
 def is_source(rows: Any) -> bool:

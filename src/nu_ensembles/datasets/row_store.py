@@ -70,13 +70,13 @@ class MappedRecords:
             self._give_back()
         return taken
 
-    def in_parts(self, rows_at_a_time: int = ROWS_AT_A_TIME) -> Iterator[np.ndarray]:
-        """All records in their order, by plain reading."""
+    def in_parts(self, first: int = 0, rows_at_a_time: int = ROWS_AT_A_TIME) -> Iterator[np.ndarray]:
+        """The records from `first` on in their order, by plain reading."""
         a_row = int(np.prod(self.row_shape, dtype=np.int64))
         with open(self.path, "rb") as file:
-            file.seek(self.offset)
-            for first in range(0, self.n_rows, rows_at_a_time):
-                n = min(rows_at_a_time, self.n_rows - first)
+            file.seek(self.offset + first * a_row * self.dtype.itemsize)
+            for start in range(first, self.n_rows, rows_at_a_time):
+                n = min(rows_at_a_time, self.n_rows - start)
                 found = np.fromfile(file, self.dtype, n * a_row)
                 if len(found) < n * a_row:
                     raise InputError(f"{self.path} was cut off while it was read: restore it, and start again.")
@@ -108,8 +108,8 @@ class RowStore:
     def take(self, rows: np.ndarray) -> RawTable:
         return self._table(self.records.take(rows))
 
-    def in_parts(self) -> Iterator[RawTable]:
-        return (self._table(records) for records in self.records.in_parts())
+    def in_parts(self, first: int = 0) -> Iterator[RawTable]:
+        return (self._table(records) for records in self.records.in_parts(first))
 
     def _table(self, records: np.ndarray) -> RawTable:
         parts = []
@@ -135,13 +135,37 @@ def stored(fingerprint: str, parts: Iterable[RawTable], n_rows: int, small: Sequ
     return RowStore(folder)
 
 
+def stored_array(
+    fingerprint: str, parts: Callable[[], Iterator[np.ndarray]], shape: tuple[int, ...], dtype: Any, what: str
+) -> MappedRecords:
+    """Rows `shape` as one array in a file, from earlier or written now.
+
+    Args:
+      parts: gives the rows in their order; asked only if they are not stored yet.
+      what: to call them in messages.
+    """
+    folder = rows_folder() / fingerprint[:32]
+    with only_one_writes(folder):
+        if not folder.exists():
+            require_room(int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize, what)
+            with storage.new_folder(folder) as aside, open(aside / _RECORDS, "wb") as file:
+                for part in parts():
+                    np.ascontiguousarray(part, dtype).tofile(file)
+    path = folder / _RECORDS
+    if path.stat().st_size != int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize:
+        raise storage.altered(str(path))
+    return MappedRecords(path, dtype, shape[0], 0, shape[1:])
+
+
 @contextlib.contextmanager
 def only_one_writes(place: Path) -> Iterator[None]:
     """Waits until nobody else writes there."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{place.parent} cannot be made ({error.strerror}); name another folder in {FOLDER}.") from error
+        raise InputError(
+            f"{place.parent} cannot be made ({error.strerror}); name another folder in {FOLDER}."
+        ) from error
     with contextlib.ExitStack() as held:
         while True:
             try:

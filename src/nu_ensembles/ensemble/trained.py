@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,27 @@ import numpy as np
 from nu_ensembles.calibration import FittedCalibrator
 from nu_ensembles.checks import check_whole
 from nu_ensembles.companion import Companion
+from nu_ensembles.datasets.arrow_rows import ArrowRows
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.ensemble.files import read_fields, write_ensemble
+from nu_ensembles.ensemble.into_folder import predict_into
 from nu_ensembles.ensemble.state import fields_of, state_of
 from nu_ensembles.ensemble.taken_elsewhere import TakenElsewhere
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.temperature import scale_temperature
 from nu_ensembles.models import Model
 from nu_ensembles.models.wrapped import unwrapped
-from nu_ensembles.problem import Standardisation, as_table, check_kind, check_rows, network_rows, refuse_forks
+from nu_ensembles.problem import (
+    Standardisation,
+    as_table,
+    check_kind,
+    check_rows,
+    network_rows,
+    opened,
+    refuse_forks,
+    rows_in_parts,
+)
+from nu_ensembles.rows import LazyRows
 from nu_ensembles.tables import Expected, RawTable, TableEncoding, rows_of
 
 # Rows that are scaled and checked at a time: bounded memory however many rows come in.
@@ -160,8 +172,14 @@ class Ensemble(TakenElsewhere):
         return self.classes[self.predict_proba(x, batch_size).argmax(axis=1)]
 
     def _rows(self, x: Any) -> Any:
-        """A table with its columns in order, or an array with a length, whose rows are checked later, part by part."""
-        x = rows_of(x, "X")
+        """A table with its columns in order, or an array with a length, whose rows are checked later, part by part.
+
+        Rows that memory does not hold stay where they are.
+        """
+        x = rows_of(opened(x, "X", self.row_shape), "X")
+        if isinstance(x, LazyRows):
+            named = self.encoding is not None and self.encoding.named
+            return x.only(self.encoding.columns) if named and isinstance(x, ArrowRows) else x
         if self.encoding is not None:
             return self.encoding.matched(as_table(x, "X"))
         if isinstance(x, RawTable) and self.columns is not None:  # as version 2 kept them
@@ -170,14 +188,14 @@ class Ensemble(TakenElsewhere):
 
     def _batches(self, x: Any, batch_size: int | None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Which rows, these rows as the networks get them, and the members' probabilities of them."""
-        if self.encoding is None:
+        if self.encoding is None and not isinstance(x, LazyRows):
             check_rows(x[:0] if x.ndim > 1 else x, "X", self.row_shape, least_rows=0)
         if batch_size is not None:
             check_whole(batch_size, "batch_size")
         refuse_forks()
         params, model_state = jax.device_put((self.params, self.model_state))
-        for start in range(0, len(x), ROWS_PER_PASS):
-            inputs = self._network_rows(x[start : start + ROWS_PER_PASS], first_row=start)
+        for start, part in rows_in_parts(x, self.encoding, ROWS_PER_PASS):
+            inputs = self._network_rows(part, first_row=start)
             for rows, members in predict_lanes(
                 self.model, "float32", params, model_state, inputs, rows_at_once=batch_size, mask_keys=self.mask_keys
             ):
@@ -191,6 +209,26 @@ class Ensemble(TakenElsewhere):
         if self.standardisation is None:
             check_kind(part, self.pixels, "X")
         return network_rows(part, self.standardisation)
+
+    def predict_into(
+        self, x: Any, folder: str | Path, *, resume: bool = False, keep: Sequence[str] = (), verbose: int = 0
+    ) -> dict[str, Any]:
+        """Predicts rows that memory does not hold into a folder of parquet files, in bounded memory.
+
+        The files hold, for each row, its number, prediction, confidence and the probability of every class.
+
+        Args:
+          x: a folder or pattern of parquet or Arrow files, a `.npy` file, a folder of images, …; see
+            `nu.datasets.open_rows`.
+          folder: new, or that of a killed run if `resume`.
+          resume: go on with what a killed run has written: no row is predicted twice, none is missing.
+          keep: columns of parquet or Arrow files to copy, as text.
+          verbose: 1 shows progress on a terminal.
+
+        Returns:
+          `n_rows`, `n_parts`, and how many parts were there already, `n_earlier`.
+        """
+        return predict_into(self, x, folder, resume=resume, keep=keep, verbose=verbose)
 
     def save(self, folder: str | Path, model_card: bool = False) -> None:
         """Writes the ensemble into a new folder, which appears whole or not at all.

@@ -100,8 +100,8 @@ def rows_and_labels(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
 
 def rows_like_fitted(estimator: Any, X: Any, ensemble: Ensemble) -> Any:
     """Rows to predict: a table, whose columns the ensemble finds by name, or an array of as many columns."""
-    X = rows_of(X, "X")
-    if isinstance(X, RawTable):
+    X = rows_of(opened(X, "X", ensemble.row_shape), "X")
+    if isinstance(X, RawTable | LazyRows):
         return X
     X = validate_data(estimator, X, reset=False, allow_nd=True, ensure_all_finite=False, dtype="numeric")
     return check_rows(X, "X", ensemble.input_shape, gaps=ensemble.encoding is not None)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nu_ensembles.datasets.open_rows import is_source, open_rows
-from nu_ensembles.datasets.row_store import remembered
+from nu_ensembles.datasets.row_store import MappedRecords, remembered, stored_array
 from nu_ensembles.errors import InputError
 from nu_ensembles.problem.inputs import check_rows
 from nu_ensembles.problem.preprocessing import Standardisation, as_table, check_kind, network_rows
@@ -38,15 +38,51 @@ def opened(rows: Any, what: str, row_shape: tuple[int, ...] | None = None) -> An
         return np.asarray(rows)
     channels = None if row_shape is None or len(row_shape) != 3 else row_shape[-1]
     found = rows if isinstance(rows, LazyRows) else open_rows(rows, what, channels=channels)
-    n_bytes = int(np.prod(found.shape, dtype=np.int64)) * found.dtype.itemsize
-    return in_memory(found) if n_bytes <= FEW_BYTES else found
+    return in_memory(found) if takes_little_room(found) else found
+
+
+def takes_little_room(rows: LazyRows) -> bool:
+    """Whether the rows are better read into memory at once."""
+    return int(np.prod(rows.shape, dtype=np.int64)) * rows.dtype.itemsize <= FEW_BYTES
 
 
 def in_memory(rows: LazyRows) -> Any:
     """All rows at once, read in their order."""
-    parts = list(rows.in_parts())
+    parts = [part for part in rows.in_parts() if len(part)]
     if not parts:
         raise InputError("There are no rows in the files; add some, or leave them out.")
+    return _joined(parts)
+
+
+def rows_in_parts(x: Any, encoding: TableEncoding | None, n: int) -> Iterator[tuple[int, Any]]:
+    """Rows to predict, n at a time, and which number the first of them has.
+
+    Args:
+      encoding: finds the columns of rows that memory does not hold; those of a table in memory are in order already.
+    """
+    if not isinstance(x, LazyRows):
+        yield from ((start, x[start : start + n]) for start in range(0, len(x), n))
+        return
+    for number, part in enumerate(of_equal_size(x.in_parts(), n)):
+        yield number * n, part if encoding is None else encoding.matched(as_table(part, "X"))
+
+
+def of_equal_size(parts: Iterator[Any], n: int) -> Iterator[Any]:
+    """The same rows, n at a time: batches, and so the last bits of what networks say, are those of rows in memory."""
+    left: list[Any] = []
+    for part in parts:
+        while sum(map(len, left)) + len(part) >= n:
+            missing = n - sum(map(len, left))
+            yield _joined([*left, part[:missing]])
+            left, part = [], part[missing:]
+        left += [part] if len(part) else []
+    if left:
+        yield _joined(left)
+
+
+def _joined(parts: list[Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
     return RawTable.stacked(parts) if isinstance(parts[0], RawTable) else np.concatenate(parts)
 
 
@@ -60,8 +96,8 @@ class AsTables(LazyRows):
     def take(self, indices: Any, axis: int = 0) -> RawTable:
         return as_table(self.rows.take(indices), self.what)
 
-    def in_parts(self) -> Iterator[RawTable]:
-        return (as_table(part, self.what) for part in self.rows.in_parts())
+    def in_parts(self, first: int = 0) -> Iterator[RawTable]:
+        return (as_table(part, self.what) for part in self.rows.in_parts(first))
 
 
 class EncodedRows(LazyRows):
@@ -81,20 +117,24 @@ class EncodedRows(LazyRows):
     def take(self, indices: Any, axis: int = 0) -> np.ndarray:
         return self._numbers(self.rows.take(indices), 0)
 
-    def in_parts(self) -> Iterator[np.ndarray]:
-        first = 0
-        for part in self.rows.in_parts():
+    def in_parts(self, first: int = 0) -> Iterator[np.ndarray]:
+        for part in self.rows.in_parts(first):
             yield self._numbers(part, first)
             first += len(part)
 
     def _numbers(self, part: Any, first_row: int) -> np.ndarray:
         if self.encoding is not None:
-            part = self.encoding.numbers(self.encoding.matched(as_table(part, self.what), self.what), self.what, first_row)
+            part = self.encoding.numbers(
+                self.encoding.matched(as_table(part, self.what), self.what), self.what, first_row
+            )
         return check_rows(part, self.what, self.shape[1:], first_row=first_row)
 
 
 class ScaledRows(LazyRows):
     """Encoded rows as the networks get them: float32, or bytes."""
+
+    # As they are in a file, whose rows are taken at once: encoding them each time would take longer than the steps.
+    stored: MappedRecords | None = None
 
     def __init__(self, rows: EncodedRows, standardisation: Standardisation | None) -> None:
         self.rows, self.standardisation = rows, standardisation
@@ -104,12 +144,18 @@ class ScaledRows(LazyRows):
         if standardisation is not None:
             digest.update(standardisation.mean.tobytes() + standardisation.scale.tobytes())
         self.fingerprint = digest.hexdigest()
+        if rows.encoding is not None or standardisation is not None or rows.dtype not in (np.uint8, np.float32):
+            self.stored = stored_array(self.fingerprint, self.in_parts, self.shape, self.dtype, rows.what)
 
     def take(self, indices: Any, axis: int = 0) -> np.ndarray:
+        if self.stored is not None:
+            return self.stored.take(np.asarray(indices))
         return network_rows(self.rows.take(indices), self.standardisation)
 
-    def in_parts(self) -> Iterator[np.ndarray]:
-        return (network_rows(part, self.standardisation) for part in self.rows.in_parts())
+    def in_parts(self, first: int = 0) -> Iterator[np.ndarray]:
+        if self.stored is not None:
+            return self.stored.in_parts(first)
+        return (network_rows(part, self.standardisation) for part in self.rows.in_parts(first))
 
 
 def prepare_lazily(

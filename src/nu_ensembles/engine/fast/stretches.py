@@ -34,29 +34,28 @@ class Stretches:
         self, lanes: Lanes, use: int, number: int, n_rows: Array, length: int, batch_size: int, n_padded: int
     ) -> np.ndarray:
         """The rows of a block, int32 `[R, T, B]`; n_padded: how many places an order has, which changes none of them."""
-        keys = jax.vmap(lambda key: lane_key(key, use))(lanes.key)
         counts = np.broadcast_to(np.asarray(n_rows, np.int64), (lanes.n_lanes,))
         n, first = length * batch_size, number * length * batch_size
-        found = [self._of_lane(use, lane, keys[lane], int(counts[lane]), first, n) for lane in range(lanes.n_lanes)]
+        found = [self._of_lane(lanes, use, lane, int(counts[lane]), first, n) for lane in range(lanes.n_lanes)]
         return np.stack(found).reshape(lanes.n_lanes, length, batch_size)
 
-    def _of_lane(self, use: int, lane: int, key: Array, n_rows: int, first: int, n: int) -> np.ndarray:
+    def _of_lane(self, lanes: Lanes, use: int, lane: int, n_rows: int, first: int, n: int) -> np.ndarray:
         """The rows at n positions of a lane's endless stream of passes."""
         parts = []
         while n:
             number, position = divmod(first, n_rows)
             here = min(n, n_rows - position)
-            parts.append(self._of_pass(use, lane, key, n_rows, number, position, here))
+            parts.append(self._of_pass(lanes, use, lane, n_rows, number, position, here))
             first, n = first + here, n - here
         return np.concatenate(parts)
 
     def _of_pass(
-        self, use: int, lane: int, key: Array, n_rows: int, number: int, position: int, n: int
+        self, lanes: Lanes, use: int, lane: int, n_rows: int, number: int, position: int, n: int
     ) -> np.ndarray:
         kept = self._kept.get((use, lane))
         if kept is None or kept[0] != number or not kept[1] <= position <= position + n <= kept[1] + len(kept[2]):
             many = min(max(n, STRETCH), n_rows - position)
-            of_pass = np.asarray(jax.random.key_data(jax.random.fold_in(key, number)))
+            of_pass = np.asarray(jax.random.key_data(jax.random.fold_in(lane_key(lanes.key[lane], use), number)))
             kept = number, position, rows_in_order(of_pass, n_rows, position, many)
             self._kept[use, lane] = kept
         return kept[2][position - kept[1] :][:n]
