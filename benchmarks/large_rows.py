@@ -59,7 +59,6 @@ def write_files(folder: Path, n_rows: int) -> None:
 def imported() -> float:
     """What the process holds, MB, when all that it will need is imported and JAX has begun."""
     import jax.numpy as jnp
-    import pyarrow.dataset  # noqa: F401
     import pyarrow.parquet  # noqa: F401
 
     import nu_ensembles.training  # noqa: F401

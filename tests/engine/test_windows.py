@@ -1,4 +1,4 @@
-"""Unlabelled rows that stay outside: the same rows, labels and bits as on the device, read ahead some steps at a time."""
+"""Unlabelled rows that stay outside: the same rows, labels and bits as on the device, some steps at a time."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_file_that_disappears_is_one_sentence_and_the_checkpoint_goes_on(tmp_p
     outside = Elsewhere(TABLE.x_unlabeled)
     outside.lasts = 4
     rows = TABLE._replace(x_unlabeled=outside)
-    with pytest.raises(InputError, match="cannot be read any more .*put their files back"):
+    with pytest.raises(InputError, match=r"cannot be read any more .*put their files back"):
         trained(rows, Nu(0.1), "mlp", checkpoints=CheckpointFolder(tmp_path, 0))
     outside.lasts, before = 10**9, len(outside.taken)
     resumed = trained(rows, Nu(0.1), "mlp", checkpoints=CheckpointFolder(tmp_path, 0, resume=True))
@@ -93,7 +93,7 @@ def test_a_file_that_disappears_is_one_sentence_and_the_checkpoint_goes_on(tmp_p
     assert len(outside.taken) - before < N_STEPS // 2 + 1
 
 
-@pytest.mark.parametrize("n_classes, n_members", [(2, 5), (3, 3), (10, 4)])
+@pytest.mark.parametrize(("n_classes", "n_members"), [(2, 5), (3, 3), (10, 4)])
 def test_labels_of_a_few_points_are_those_of_all(n_classes: int, n_members: int) -> None:
     key, points = random_key(5), np.array([0, 7, 499, 3, 7])
     whole = np.asarray(random_labels(key, 500, n_classes, n_members))
@@ -105,7 +105,7 @@ def test_labels_beyond_32_bits_of_places_are_a_permutation() -> None:
     assert (np.sort(random_labels_at(random_key(5), 1 << 33, 4, 4)(points), axis=0) == np.arange(4)[:, None]).all()
 
 
-@pytest.mark.parametrize("first, n", [(0, 10), (990, 10), (300, 200), (0, 1000)])
+@pytest.mark.parametrize(("first", "n"), [(0, 10), (990, 10), (300, 200), (0, 1000)])
 def test_a_stretch_of_an_order_is_what_sorting_all_rows_gives(first: int, n: int, monkeypatch) -> None:
     monkeypatch.setattr(stretches, "DRAWN_AT_ONCE", 1 << 20)
     key, n_rows = random_key(3), 100_000

@@ -1,4 +1,4 @@
-"""Pieces of a set of Arrow rows: parquet and Arrow files, and fragments of pyarrow's data sets, read some rows at a time."""
+"""Pieces of a set of Arrow rows, read some at a time: parquet and Arrow files, fragments of pyarrow's data sets."""
 
 from __future__ import annotations
 

@@ -72,8 +72,8 @@ def open_rows(
     if endings == {".npy"} and len(files) == 1:
         return mapped_array(files[0])
     raise InputError(
-        f"{source} holds {', '.join(sorted(endings))} files, of which no rows are taken as they are needed: give {_ENDINGS} "
-        "or image files of one kind, or one .npy file, or read others with nu.datasets.read_table."
+        f"{source} holds {', '.join(sorted(endings))} files, whose rows cannot be taken one by one: give {_ENDINGS} or "
+        "image files of one kind, or one .npy file, or read others with nu.datasets.read_table."
     )
 
 

@@ -235,7 +235,7 @@ def _codes(part: RawColumn, known: dict[str, int], what: str) -> np.ndarray:
     ours = np.array([*(known.setdefault(level, len(known)) for level in part.levels), -1], np.int32)
     if len(known) > MOST_LEVELS:
         raise InputError(
-            f"The column {part.name!r} of {what} holds more than {MOST_LEVELS:,} different texts, as an identifier does; "
-            "leave it out."
+            f"The column {part.name!r} of {what} holds more than {MOST_LEVELS:,} different texts, as an identifier "
+            "does; leave it out."
         )
     return ours[part.values]

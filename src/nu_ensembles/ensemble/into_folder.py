@@ -1,5 +1,4 @@
-"""Predictions of more rows than memory holds: a folder of parquet files, each whole or absent, that a killed run goes on
-with.
+"""Predictions of more rows than memory holds: a folder of parquet files, with which a killed run goes on.
 
 Part k holds the predictions of rows k·P … (k+1)·P - 1, whatever files these came from; it is written aside and renamed.
 So what is there is never predicted again, and what is not is predicted once.

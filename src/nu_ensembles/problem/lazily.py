@@ -198,10 +198,7 @@ def prepare_lazily(
     _check_shapes(x, rows, names[1])
     found = remembered(asked.hexdigest(), computed)
     encoding = None if found["encoding"] is None else TableEncoding.from_json(found["encoding"])
-    if encoding is None:
-        numbers = x
-    else:
-        numbers = encoding(as_table(x, names[0]).declared(declared, names[0]), names[0])
+    numbers = x if encoding is None else encoding(as_table(x, names[0]).declared(declared, names[0]), names[0])
     scaling = Standardisation(np.array(found["mean"]), np.array(found["scale"])) if standardize else None
     encoded = EncodedRows(rows, encoding, numbers.shape[1:], names[1])
     return network_rows(numbers, scaling), ScaledRows(encoded, scaling), scaling, encoding
@@ -212,8 +209,8 @@ def _check_shapes(x: Any, rows: LazyRows, what: str) -> None:
         return  # columns are matched by name
     if rows.shape[1:] != x.shape[1:]:
         raise InputError(
-            f"{what} has rows of shape {rows.shape[1:]} where {x.shape[1:]} is expected; give it the same columns in the "
-            "same order as the training data."
+            f"{what} has rows of shape {rows.shape[1:]} where {x.shape[1:]} is expected; give it the same columns in "
+            "the same order as the training data."
         )
     check_kind(rows[:0], x.dtype == np.uint8, what)
 

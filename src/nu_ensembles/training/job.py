@@ -194,8 +194,8 @@ def _refuse_whole_sets(method: AnyMethod) -> None:
     """Refuses a method that wants all unlabelled rows at once, which memory does not hold."""
     if not method.is_one_training or method.base.is_sequential:
         raise InputError(
-            f"{method.name!r} predicts all unlabelled rows on its way, so they must fit into memory; give fewer of them, "
-            "or use a method that sees them batch by batch, such as 'nu'."
+            f"{method.name!r} predicts all unlabelled rows on its way, so they must fit into memory; give fewer of "
+            "them, or use a method that sees them batch by batch, such as 'nu'."
         )
 
 
