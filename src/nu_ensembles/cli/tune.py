@@ -146,7 +146,7 @@ def tune(
     nu-ensembles tune train.npz --unlabeled more.npz --space space.yaml --out found
     nu-ensembles tune train.npz --space space.yaml --objective nll,ece --trials 200
     nu-ensembles tune train.npz --space space.yaml --time-limit 3600
-    nu-ensembles tune train.npz --space space.yaml --storage postgresql://me@host/db
+    nu-ensembles tune train.csv --space space.yaml --storage postgresql://me@h/d
     ```
 
     Args:
