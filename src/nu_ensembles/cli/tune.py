@@ -143,10 +143,10 @@ def tune(
 
     ```
     nu-ensembles tune train.csv --target species --space space.yaml
-    nu-ensembles tune train.npz --unlabeled more.npz --space space.yaml --out found
-    nu-ensembles tune train.npz --space space.yaml --objective nll,ece --trials 200
-    nu-ensembles tune train.npz --space space.yaml --time-limit 3600
-    nu-ensembles tune train.csv --space space.yaml --storage postgresql://me@h/d
+    nu-ensembles tune train.npz --unlabeled more.npz --space s.yaml --out found
+    nu-ensembles tune train.npz --space s.yaml --objective nll,ece --trials 200
+    nu-ensembles tune train.npz --space s.yaml --time-limit 3600
+    nu-ensembles tune train.npz --space s.yaml --storage postgresql://me@host/db
     ```
 
     Args:
