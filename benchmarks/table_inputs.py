@@ -21,6 +21,7 @@ import numpy as np
 import nu_ensembles as nu
 import small_tables
 from nu_ensembles.metrics import evaluate
+from nu_ensembles.models.ramps import MOST_COLUMNS
 from recording import Recording
 
 MEMBERS = 5
@@ -70,8 +71,8 @@ def main() -> None:
         if any(key.items() <= row.items() for row in recording.rows):
             continue
         split = small_tables.split_of(name, options.folder, budget, seed)
-        # Images' rows and those of more than a hundred columns get no ramps.
-        if split is None or name == "mnist" or np.shape(split.x)[1] > nu.models.ramps.MOST_COLUMNS:
+        # Images' rows and those of more than 60 columns get no ramps.
+        if split is None or name == "mnist" or np.shape(split.x)[1] > MOST_COLUMNS:
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -63,7 +63,7 @@ def mlp(
       dropout: share of the activations of each hidden layer that is dropped.
       dtype: of the products; "bfloat16" leaves parameters, sums, the last layer and the logits float32.
       ramps: make five inputs of each column of a standardised table, itself and a ramp for each quarter of its range.
-        `nu.fit` and the classifiers turn them on for the network named "mlp" where they standardise up to 100 columns.
+        `nu.fit` and the classifiers turn them on for the network named "mlp" where they standardise up to 60 columns.
     """
     if not isinstance(hidden, Sequence):
         raise InputError(f"hidden must list the units of each hidden layer, as in (64, 64), not {hidden!r}.")

@@ -19,7 +19,7 @@ from jax import Array
 BOUND, FARTHEST = 3.0, 1e6
 KNOTS = (-2.0, -0.67, 0.0, 0.67, 2.0)
 # Of more columns each says less by itself, and the first layer would cost five times as much.
-MOST_COLUMNS = 100
+MOST_COLUMNS = 60
 
 
 def ramped(x: Array) -> Array:
