@@ -119,8 +119,8 @@ def check_labels(y: Any, classes: Sequence[Any] | np.ndarray | None, n_rows: int
         strange = [label for label in dict.fromkeys(y.tolist()) if label not in position]
         if strange:
             raise InputError(
-                f"y holds the label {strange[0]!r}, which is not among the classes {found.tolist()}; leave its rows out, "
-                "or train on some."
+                f"y holds the label {strange[0]!r}, which is not among the classes {found.tolist()}; leave its rows "
+                "out, or train on some."
             )
         codes = np.array([position[label] for label in y.tolist()])
     if len(found) < 2:
