@@ -176,7 +176,8 @@ def make_job(
       validation: rows and class numbers, scaled as the problem is.
     """
     n_members = check_whole(n_members, "n_members", most=MOST_MEMBERS)
-    network = models.network_for(model, len(problem.classes), problem.row_shape, model_options or {})
+    scaled = problem.standardisation is not None
+    network = models.network_for(model, len(problem.classes), problem.row_shape, model_options or {}, scaled)
     method = methods.method_for(method, problem.n_unlabeled)
     if isinstance(problem.x_unlabeled, LazyRows) and method.uses_unlabeled:
         _refuse_whole_sets(method)
