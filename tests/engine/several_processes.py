@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import optax
 
 import nu_ensembles as nu
 from nu_ensembles import storage
@@ -34,10 +35,10 @@ def main(job: str, folder: Path, process: int, n_processes: int, port: int) -> N
     x, y, u = (arrays[name] for name in ("x", "y", "u"))
     model = nu.models.mlp(3, hidden=(8,))
     method, how = nu.methods.Nu(0.1), {"batch_size": 8, "learning_rate": 0.01, "steps": 600}
-    if job == "killed":
+    if job == "killed" and process == min(1, n_processes - 1):
         die_at_checkpoint(2)
     if job == "diverges":
-        how |= {"optimizer": __import__("optax").sgd(1e20)}
+        how |= {"optimizer": optax.sgd(1e20)}
     if job in ("killed", "resumed"):
         how |= {"run_folder": folder / "run", "checkpoint_seconds": 0, "resume": job == "resumed"}
         how |= {"validation": (x, y), "evaluate_every": 40}
