@@ -92,7 +92,15 @@ def rows_and_labels(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     elif isinstance(X, SparseRows):
         validate_data(estimator, X.matrix, accept_sparse=True)
     else:
-        X = validate_data(estimator, X, allow_nd=True, ensure_all_finite=False, dtype="numeric")
+        try:
+            X = validate_data(estimator, X, allow_nd=True, ensure_all_finite=False, dtype="numeric")
+        except ValueError as error:
+            if "could not convert string" not in str(error):
+                raise
+            raise InputError(
+                f"X cannot be taken as numbers ({error}); give text and dates in a data frame, whose columns have a "
+                "type each."
+            ) from None
     check_consistent_length(X, y)
     return X, y
 

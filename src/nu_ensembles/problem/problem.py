@@ -177,7 +177,9 @@ def _as_numbers(
         if not declared and not _has_gaps(x, *others):
             return None, x, np.concatenate(others) if others else None
     tables = [as_table(part, names[1]) for part in others]
-    encoding, (x, *others) = TableEncoding.fit(as_table(x, names[0]).declared(declared, names[0]), *tables, names=names)
+    table = as_table(x, names[0])
+    table.only(name for name in table.names if name not in declared).note_numbers(names[0])
+    encoding, (x, *others) = TableEncoding.fit(table.declared(declared, names[0]), *tables, names=names)
     return encoding, x, np.concatenate(others) if others else None
 
 
