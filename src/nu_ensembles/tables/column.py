@@ -63,7 +63,7 @@ class RawColumn:
         if self.kind == "number":
             return [None if value != value else plain_number(value) for value in self.values.tolist()]
         if self.kind == "date":
-            return [None if gap else str(value) for value, gap in zip(self.values, self.gaps, strict=True)]
+            return [None if gap else plain_date(value) for value, gap in zip(self.values, self.gaps, strict=True)]
         return [self.levels[code] if code >= 0 else None for code in self.values.tolist()]
 
     def as_kind(self, kind: Kind, levels: Sequence[str], what: str) -> RawColumn:
@@ -170,6 +170,11 @@ def stacked_columns(first: RawColumn, second: RawColumn) -> RawColumn:
 def plain_number(value: float) -> str:
     """3 for 3.0: the numbers 3 and 3.0 are one level, whether a gap made floats of the column or not."""
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def plain_date(value: np.datetime64) -> str:
+    """2024-01-31, or 2024-01-31 18:30:00 where there is a time."""
+    return str(value).replace("T", " ").removesuffix(".000000").removesuffix(" 00:00:00")
 
 
 def number_from_text(text: str) -> float | None:
