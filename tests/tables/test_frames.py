@@ -42,6 +42,12 @@ def test_columns_of_every_type_are_read_by_it_in_every_library(library: str, mak
     assert {part.name: (part.kind, part.words()) for part in table.parts} == FOUND
 
 
+def test_text_is_dates_where_every_word_is_one() -> None:
+    pa = pytest.importorskip("pyarrow")
+    days, codes = rows_of(pa.table({"day": ["2024-01-31", None], "code": ["2024-01-31", "none"]}), "X").parts
+    assert (days.kind, days.words(), codes.kind) == ("date", ["2024-01-31", None], "category")
+
+
 def test_ordered_categoricals_keep_the_order_that_was_declared() -> None:
     pd = pytest.importorskip("pandas")
     sizes = pd.Categorical(["L", "S", None], categories=["S", "M", "L"], ordered=True)
