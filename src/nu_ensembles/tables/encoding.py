@@ -133,15 +133,13 @@ class TableEncoding:
             known = "where the training rows had none, filled with the median"
             note = f"{what} has gaps (or new levels) {known}: {listed(filled)}."
             warnings.warn(note, DataWarning, stacklevel=2)
-        new = {
-            encoder.name: encoder.new_levels(part)
-            for encoder, part in self._pairs(found)
-            if isinstance(encoder, CategoryEncoder)
-        }
-        told = [f"{name!r} ({listed(levels[:3])})" for name, levels in new.items() if levels][:3]
-        if told:
-            note = f"{what} has words that the training rows had not, which are taken as unknown"
-            warnings.warn(f"{note}: {', '.join(told)}.", DataWarning, stacklevel=2)
+        # Which words they are is left to reports: a sentence for each would never end where a model is served.
+        new = [
+            each.name for each, part in self._pairs(found) if isinstance(each, CategoryEncoder) and each.is_new(part)
+        ]
+        if new:
+            note = f"{what} has words that the training rows had not, which are taken as unknown: {listed(new)}."
+            warnings.warn(note, DataWarning, stacklevel=2)
         return found
 
     def numbers(self, matched: RawTable, what: str = "X", first_row: int = 0) -> np.ndarray:
