@@ -42,12 +42,12 @@ def as_sparse(x: Any, what: str, n_columns: int | None = None) -> SparseRows:
 
 def fit_scales(*parts: SparseRows) -> Standardisation:
     """By what columns are divided, over the rows of all parts together; the mean is left where it is."""
-    n_rows = sum(len(part) for part in parts)
-    matrices = [part.matrix.astype(np.float64) for part in parts]
-    n_filled = sum(np.asarray((each != 0).sum(axis=0)).ravel() for each in matrices)
-    mean = sum(np.asarray(each.sum(axis=0)).ravel() for each in matrices) / n_rows
-    squares = sum(np.asarray(each.power(2).sum(axis=0)).ravel() for each in matrices)
-    deviation = np.sqrt(np.maximum(squares / n_rows - np.square(mean), 0.0))
+    rows = SparseRows.stacked(list(parts))
+    column, values, n_columns = rows.matrix.indices, rows.matrix.data.astype(np.float64), rows.shape[1]
+    n_filled = np.bincount(column, minlength=n_columns)
+    mean = np.bincount(column, values, n_columns) / len(rows)
+    squares = np.bincount(column, values**2, n_columns)
+    deviation = np.sqrt(np.maximum(squares / len(rows) - np.square(mean), 0.0))
     scale = zeros_kept(deviation, squares, n_filled)
     return Standardisation(np.zeros_like(scale), np.where(n_filled == 0, 1.0, scale))
 

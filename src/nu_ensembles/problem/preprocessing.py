@@ -64,7 +64,7 @@ class Standardisation:
         )
 
 
-def zeros_kept(deviation: np.ndarray, squares: np.ndarray, n_filled: np.ndarray) -> np.ndarray:
+def zeros_kept(deviation: np.ndarray, squares: Any, n_filled: Any) -> np.ndarray:
     """By what columns are divided whose zeros stay zeros.
 
     Args:

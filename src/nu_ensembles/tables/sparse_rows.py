@@ -18,9 +18,12 @@ MOST_COLUMNS = 1 << 24
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SparseRows:
-    """Rows `[N, F]`, nearly all of them zero, as a CSR matrix with neither repeated nor stored zeros."""
+    """Rows `[N, F]`, nearly all of them zero.
 
-    matrix: csr_array
+    matrix: a `csr_array` with neither repeated nor stored zeros.
+    """
+
+    matrix: Any  # as which SciPy's own types would not know half of what it can
 
     @classmethod
     def of(cls, x: Any, what: str) -> SparseRows:
@@ -32,7 +35,7 @@ class SparseRows:
         if x.dtype.kind not in "biuf" or x.dtype == np.uint8:
             kind = "bytes, which are taken for pixels" if x.dtype == np.uint8 else f"{x.dtype} values"
             raise InputError(f"{what} is a sparse matrix of {kind}; give numbers, as in x.astype('float32').")
-        matrix = csr_array(x, dtype=x.dtype if x.dtype == np.float32 else np.float64, copy=True)
+        matrix: Any = csr_array(x, dtype=x.dtype if x.dtype == np.float32 else np.float64, copy=True)
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         if not np.isfinite(matrix.data).all():
