@@ -12,17 +12,18 @@ from typing import Any
 import flax.linen as nn
 from jax import Array
 
-from nu_ensembles.checks import check_positive, check_whole
+from nu_ensembles.checks import check_flag, check_positive, check_whole
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.builtin import built_in, dtype_name
 from nu_ensembles.models.layers import Returned, SparseDense, dense, full_dtype, last_layer
 from nu_ensembles.models.model import Model
+from nu_ensembles.models.ramps import ramped
 
 PUBLISHED_HIDDEN = (784, 500, 300)
 
 
 class MLP(nn.Module):
-    """`[B, …] -> [B, n_classes]`: flatten, then dense + ReLU (+ dropout) per hidden layer, then dense.
+    """`[B, …] -> [B, n_classes]`: flatten (+ ramps), then dense + ReLU (+ dropout) per hidden layer, then dense.
 
     With `columns` the rows are sparse, `[B, M, 2]`; the variables are those of the network for dense rows.
     """
@@ -31,11 +32,13 @@ class MLP(nn.Module):
     hidden: tuple[int, ...] = (64, 64)
     dropout: float = 0.0
     dtype: str = "float32"
+    ramps: bool = False
     columns: int | None = None
 
     @nn.compact
     def __call__(self, x: Array, deterministic: bool = True, returned: Returned = "logits") -> Any:
         h = x.reshape(x.shape[0], -1) if self.columns is None else x
+        h = ramped(h) if self.ramps else h
         for number, units in enumerate(self.hidden):
             h = nn.relu(self._layer(number, units, self.dtype)(h))
             h = nn.Dropout(self.dropout)(h, deterministic=deterministic)
@@ -60,6 +63,7 @@ def mlp(
     hidden: Sequence[int] = (64, 64),
     dropout: float = 0.0,
     dtype: str = "float32",
+    ramps: bool = False,
     columns: int | None = None,
 ) -> Model:
     """A perceptron, for rows of any shape, which it flattens.
@@ -69,6 +73,8 @@ def mlp(
       hidden: units of each hidden layer; `()` is multinomial logistic regression.
       dropout: share of the activations of each hidden layer that is dropped.
       dtype: of the products; "bfloat16" leaves parameters, sums, the last layer and the logits float32.
+      ramps: make five inputs of each column of a standardised table, itself and a ramp for each quarter of its range.
+        `nu.fit` and the classifiers turn them on for the network named "mlp" where they standardise up to 60 columns.
       columns: how many columns sparse rows have, which then come as `[B, M, 2]`: pairs of a column's number and its
         value, filled up with zeros. None for rows as they are. `nu.fit` and the classifiers hand large sparse matrices
         over so by themselves.
@@ -80,6 +86,10 @@ def mlp(
         "dropout": check_positive(dropout, "dropout", zero_allowed=True, below=1),
         "dtype": dtype_name(dtype),
     }
+    # Said only where it is so: networks without are described as they always were.
+    options |= {"ramps": True} if check_flag(ramps, "ramps") else {}
+    if ramps and columns is not None:
+        raise InputError("ramps are of dense rows, which leaves columns out.")
     return built_in("mlp", MLP, n_classes, options | _of_columns(columns))
 
 

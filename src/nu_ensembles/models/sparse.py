@@ -21,7 +21,8 @@ def for_sparse_rows(model: Model, columns: int) -> Model | None:
         found = for_sparse_rows(inside, columns)
         return None if found is None else wrapped(found, wrapper.name, **dict(wrapper.options))
     spec = model.spec
-    if spec is None or spec.name not in TAKE_SPARSE:
+    # Ramps make five inputs of each column, zeros included.
+    if spec is None or spec.name not in TAKE_SPARSE or dict(spec.options).get("ramps"):
         return None
     return build(spec.name, spec.n_classes, **{**dict(spec.options), "columns": columns})
 

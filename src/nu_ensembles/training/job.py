@@ -176,7 +176,8 @@ def make_job(
       validation: rows and class numbers, scaled as the problem is.
     """
     n_members = check_whole(n_members, "n_members", most=MOST_MEMBERS)
-    network = models.network_for(model, len(problem.classes), problem.dense_shape, model_options or {})
+    scaled = problem.standardisation is not None and problem.sparse_columns is None
+    network = models.network_for(model, len(problem.classes), problem.dense_shape, model_options or {}, scaled)
     method = methods.method_for(method, problem.n_unlabeled)
     if problem.sparse_columns is not None:
         network = _for_sparse_rows(network, problem.sparse_columns, method, settings)
