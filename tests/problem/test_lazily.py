@@ -38,6 +38,7 @@ def frame(n: int, seed: int) -> Any:
             "single": rng.normal(size=n).astype(np.float32),
             "whole": rng.integers(0, 5, n),
             "zeros": (rng.random(n) < 0.1) * rng.random(n),
+            "text day": np.datetime_as_string(np.datetime64("2024-01-01", "D") + rng.integers(0, 99, n)),
             "level": rng.choice(["x", "y", "zz", "rare"], n, p=[0.5, 0.3, 0.19, 0.01]),
             "day": np.datetime64("2024-01-01", "us") + days,
         }

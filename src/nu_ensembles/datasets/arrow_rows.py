@@ -13,7 +13,7 @@ from nu_ensembles.datasets.arrow_pieces import Piece, fingerprint_of, pyarrow
 from nu_ensembles.datasets.row_store import RowStore, stored
 from nu_ensembles.errors import DataWarning, InputError
 from nu_ensembles.rows import LazyRows
-from nu_ensembles.tables import RawTable, refuse_missing, rows_of
+from nu_ensembles.tables import RawColumn, RawTable, refuse_missing, rows_of
 
 # The row index that pandas stores beside the data is not a feature.
 _INDEX = re.compile(r"__index_level_\d+__")
@@ -90,7 +90,11 @@ class ArrowRows(LazyRows):
 
     def tables(self, first: int, columns: Sequence[str]) -> Iterator[RawTable]:
         """Raw tables of some columns, from row `first` on, read from the files."""
-        return (rows_of(frame, self.what) for frame in self.frames(first, columns))
+        return (_raw_table(frame, self.what) for frame in self.frames(first, columns))
+
+    def whole(self) -> RawTable:
+        """All rows at once, as any table in memory is read."""
+        return rows_of(pyarrow().concat_tables(self.frames(0, self.names)), self.what)
 
     def frames(self, first: int, columns: Sequence[str]) -> Iterator[Any]:
         """The same as pyarrow's tables."""
@@ -100,6 +104,30 @@ class ArrowRows(LazyRows):
                 for batch in piece.batches(first, columns):
                     yield pa.Table.from_batches([batch]).select(list(columns))
             first = max(0, first - piece.n_rows)
+
+
+def _raw_table(frame: Any, what: str) -> RawTable:
+    """A part of a table; whether all words of a column are dates is not known before its last part."""
+    texts = {name: _text(name, frame.column(name)) for name in frame.column_names if _is_text(frame, name)}
+    others = frame.drop_columns(list(texts))
+    found = {part.name: part for part in rows_of(others, what).parts} if others.num_columns else {}
+    return RawTable(tuple({**found, **texts}[name] for name in frame.column_names))
+
+
+def _is_text(frame: Any, name: str) -> bool:
+    types, kind = pyarrow().types, frame.schema.field(name).type
+    return types.is_string(kind) or types.is_large_string(kind)
+
+
+def _text(name: str, column: Any) -> RawColumn:
+    """A column of text, its levels in the order of their first row."""
+    coded = column.combine_chunks().dictionary_encode()
+    if not hasattr(coded, "indices"):  # of several chunks, or of none
+        coded = pyarrow().concat_arrays(coded.chunks) if coded.num_chunks else None
+    if coded is None:
+        return RawColumn(name, "category", np.zeros(0, np.int32))
+    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    return RawColumn(name, "category", codes, tuple(coded.dictionary.to_pylist()))
 
 
 def _refuse_other_columns(pieces: Sequence[Piece]) -> None:

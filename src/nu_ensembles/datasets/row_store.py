@@ -23,6 +23,7 @@ from nu_ensembles.datasets.cifar_cache import data_cache_folder
 from nu_ensembles.errors import InputError
 from nu_ensembles.rows import ROWS_AT_A_TIME
 from nu_ensembles.tables import RawColumn, RawTable
+from nu_ensembles.tables.column import date_from_text
 
 # The folder of these files, where it is not a sub-folder of the user's cache.
 FOLDER = "NU_ENSEMBLES_ROWS"
@@ -104,6 +105,9 @@ class RowStore:
         if (folder / _RECORDS).stat().st_size != expected:
             raise storage.altered(str(folder / _RECORDS))
         self.records = MappedRecords(folder / _RECORDS, dtype, self.n_rows)
+        # Text of which every word is a date is a column of dates, as in memory.
+        texts = [each for each in self.columns if each.kind == "category" and each.levels]
+        self.dates = {each.name for each in texts if all(date_from_text(word) is not None for word in each.levels)}
 
     def take(self, rows: np.ndarray) -> RawTable:
         return self._table(self.records.take(rows))
@@ -116,7 +120,8 @@ class RowStore:
         for at, column in enumerate(self.columns):
             values = records[f"c{at}"]
             values = values.astype(np.float64) if column.kind == "number" else np.ascontiguousarray(values)
-            parts.append(RawColumn(column.name, column.kind, values, column.levels))  # pyright: ignore
+            part = RawColumn(column.name, column.kind, values, column.levels)  # pyright: ignore[reportArgumentType]
+            parts.append(part.as_kind("date", (), column.name) if column.name in self.dates else part)
         return RawTable(tuple(parts))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from nu_ensembles.datasets.arrow_rows import ArrowRows
 from nu_ensembles.datasets.open_rows import is_source, open_rows
 from nu_ensembles.datasets.row_store import MappedRecords, remembered, stored_array
 from nu_ensembles.errors import InputError
@@ -48,6 +49,8 @@ def takes_little_room(rows: LazyRows) -> bool:
 
 def in_memory(rows: LazyRows) -> Any:
     """All rows at once, read in their order."""
+    if isinstance(rows, ArrowRows):
+        return rows.whole()
     parts = [part for part in rows.in_parts() if len(part)]
     if not parts:
         raise InputError("There are no rows in the files; add some, or leave them out.")
@@ -169,9 +172,8 @@ def prepare_lazily(
       names: what to call both in messages.
     """
     named = isinstance(x, RawTable) and x.named
-    if named and hasattr(rows, "only"):
-        used = [part.name for part in x.parts if not part.gaps.all()]
-        rows = rows.only(used)  # pyright: ignore[reportAttributeAccessIssue]
+    if named and isinstance(rows, ArrowRows):
+        rows = rows.only([part.name for part in x.parts if not part.gaps.all()])
     standardize = named if standardize is None else bool(standardize)
     declared = {} if types is None else read_column_types(types)
     asked = hashlib.sha256(f"{rows.fingerprint} {standardize} {declared}".encode())
