@@ -6,12 +6,14 @@
 Every part runs in a process of its own, which tells its peak memory (VmHWM) and what it had after its imports. Steps of
 rows in parquet files and of rows on the device go by turns in one process, so that others on the machine change their
 ratio little; the rows on the device are the first `--resident` ones, because preparing all of them in memory takes some
-30 GB. The prediction is killed (SIGKILL) when a third of its files are there, and resumed.
+30 GB. The prediction, by two of the members, of the first `--predicted` rows is killed (SIGKILL) when a third of its
+files are there, and resumed.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import shutil
@@ -25,7 +27,7 @@ from typing import Any
 import numpy as np
 
 N_COLUMNS, N_LABELLED, N_CLASSES, N_MEMBERS = 20, 1000, 4, 10
-ROWS_A_FILE, ROUNDS = 1_000_000, 7
+ROWS_A_FILE, ROUNDS, N_PREDICTING = 1_000_000, 5, 2
 
 
 def features(z: np.ndarray) -> np.ndarray:
@@ -130,9 +132,13 @@ def by_turns(files: Path, n_resident: int) -> dict[str, Any]:
 
 
 def predict(files: Path, model: Path, out: Path) -> dict[str, Any]:
+    import jax
+
     import nu_ensembles as nu
 
     ensemble = nu.Ensemble.load(model)
+    params, model_state = jax.tree.map(lambda leaf: leaf[:N_PREDICTING], (ensemble.params, ensemble.model_state))
+    ensemble = dataclasses.replace(ensemble, params=params, model_state=model_state)
     before, begun = imported(), time.perf_counter()
     found = ensemble.predict_into(str(files), out, resume=out.exists())
     return {**found, "seconds": time.perf_counter() - begun, **_memory(before)}
@@ -180,7 +186,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=50_000_000)
     parser.add_argument("--resident", type=int, default=5_000_000)
-    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--predicted", type=int, default=10_000_000)
+    parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--folder", type=Path, default=Path("large-rows"))
     parser.add_argument("--out", type=Path)
     parser.add_argument("--quick", action="store_true")
@@ -211,9 +218,16 @@ def main() -> None:
     record("first fit", in_process("fit", files, options.steps, model))
     record("second fit", in_process("fit", files, options.steps, model))
     record("steps by turns", in_process("by_turns", files, options.resident))
-    n_there = killed(files, model, out, -(-options.rows // (1 << 18)))
-    found = in_process("predict", files, model, out)
-    record("prediction, resumed", {"parts_before_the_kill": n_there} | found | checked(out, options.rows))
+    some = options.folder / "rows-to-predict"
+    some.mkdir(exist_ok=True)
+    for path in sorted(files.glob("*.parquet"))[: -(-options.predicted // ROWS_A_FILE)]:
+        if not (some / path.name).exists():
+            os.link(path, some / path.name)
+    n_predicted = min(options.predicted, options.rows)
+    n_there = killed(some, model, out, -(-n_predicted // (1 << 18)))
+    found = in_process("predict", some, model, out)
+    found = {"parts_before_the_kill": n_there, "members_predicting": N_PREDICTING} | found | checked(out, n_predicted)
+    record("prediction, resumed", found)
     if options.clean:
         shutil.rmtree(options.folder)
 
