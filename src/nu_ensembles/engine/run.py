@@ -113,7 +113,7 @@ class Run:
             after the compiled call.
         """
         if self._state is None and to_step > 0:
-            self._prepare()
+            self.get_ready()
         self._refuse_failures()  # a run that failed is not carried on as if it had not
         while self.step < to_step:
             number = self.step // self.steps_a_block
@@ -153,7 +153,7 @@ class Run:
 
     # How a run starts
 
-    def _prepare(self) -> None:
+    def get_ready(self) -> None:
         """Draws the initial state and the first block, and compiles the steps meanwhile: several programs at once.
 
         Called when they are first needed, JAX would compile them one after another.
