@@ -21,7 +21,6 @@ from nu_ensembles.deployment import two_sample_test
 from recording import Recording
 
 TABLES = ("digits", "wine", "breast_cancer", "pima", "vehicle", "spam")
-SIZES = (50, 100)
 MOST_UNLABELLED = 500
 # (rows, their spread [D], rng) -> rows
 Change = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
@@ -61,8 +60,9 @@ def p_values(rows: np.ndarray, n: int, change: Change, n_resamples: int) -> np.n
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=os.environ.get("NU_ENSEMBLES_TABLES", "."))
-    parser.add_argument("--resamples", type=int, default=200, help="of unshifted rows, for each table and size")
-    parser.add_argument("--shifted", type=int, default=40, help="of shifted rows")
+    parser.add_argument("--labelled", type=int, nargs="+", default=(50,), help="how many rows are labelled")
+    parser.add_argument("--resamples", type=int, default=100, help="of unshifted rows, for each table and size")
+    parser.add_argument("--shifted", type=int, default=20, help="of shifted rows")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     command = "python benchmarks/two_sample_test.py --folder FOLDER"
@@ -72,7 +72,7 @@ def main() -> None:
         if found is None:
             continue
         rows = np.asarray(found[0], float).reshape(len(found[1]), -1)
-        for n in SIZES if len(rows) > 200 else SIZES[:1]:
+        for n in (each for each in options.labelled if 2 * each < len(rows)):
             for label, change in CHANGES.items():
                 n_resamples = options.resamples if label == "none" else options.shifted
                 row = {"table": name, "labelled": n, "change": label, "resamples": n_resamples}

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import ks_2samp, norm, rankdata
 from threadpoolctl import threadpool_limits
 
-from nu_ensembles.deployment.telling_apart import FOLDS, PERMUTATIONS, told_apart
+from nu_ensembles.deployment.telling_apart import FOLDS, told_apart
 from nu_ensembles.problem import Problem
 
 # More rows than this a side hardly narrow the interval (±.02), and every fit does the test: it should cost little.
@@ -32,7 +32,6 @@ LEVEL = 0.01
 FAR_APART = 0.75
 # Above it there is hardly a row of the one set that could be of the other.
 DISJOINT = 0.995
-TINY = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,21 +99,18 @@ def two_sample_test(
         return Shift(0.5, 0.5, 0.5, 1.0, power=power_of(n, m))
     # On matrices this small more threads than one only wait for each other, at half of the test's processor time.
     with threadpool_limits(1):
-        rows = _few_columns(rows, seed)
-        told = told_apart(rows, inside, rng)
-    # Of each classifier, how far it is above what it is under permutations; the better one's is compared.
-    above = [(each.auroc - each.auroc[1:].mean()) / max(each.auroc[1:].std(), TINY) for each in told]
-    best = np.max(above, axis=0)
-    p_value = (1 + int((best[1:] >= best[0]).sum())) / (1 + PERMUTATIONS)
-    better = told[int(np.argmax([each[0] for each in above]))]
-    found = float(better.auroc[0]), _error(better.beats[inside], better.beats[~inside])
+        columns = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+        rows = _few_columns(columns, seed)
+        one_by_one = columns if columns.shape[1] <= MODERATE_WIDTH else rows
+        p_value, best = told_apart(one_by_one, rows, inside, rng)
+    found = float(best.auroc[0]), _error(best.beats[inside], best.beats[~inside])
     features: Sequence[str] = ()
     if p_value < LEVEL:
         found = max(found, _auroc(_of_forest(rows, inside, seed), inside))
         features = () if feature_names is None else _differing_features(*parts, feature_names)
     auroc, error = found
     low, high = np.clip([auroc - NORMAL_95 * error, auroc + NORMAL_95 * error], 0.0, 1.0)
-    power = power_of(n, m, least=float(np.quantile(better.auroc[1:], 1 - LEVEL)))
+    power = power_of(n, m, least=float(np.quantile(best.auroc[1:], 1 - LEVEL)))
     return Shift(auroc, float(low), float(high), p_value, tuple(features), power)
 
 
@@ -173,8 +169,7 @@ def _subsample(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _few_columns(rows: np.ndarray, seed: int) -> np.ndarray:
-    """Rows `[N, D]`, each column of variance 1; principal components of wide ones, the first of variance 1."""
-    rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    """Scaled rows `[N, D]`; of wide ones principal components, the first of variance 1."""
     if rows.shape[1] <= MOST_FEATURES:
         return rows
     if rows.shape[1] <= MODERATE_WIDTH:
@@ -193,9 +188,7 @@ def _of_forest(rows: np.ndarray, inside: np.ndarray, seed: int) -> np.ndarray:
     """Scores `[N]` by the trees that a row was left out of."""
     from sklearn.ensemble import RandomForestClassifier
 
-    forest = RandomForestClassifier(
-        TREES, min_samples_leaf=5, max_samples=0.5, class_weight="balanced", oob_score=True, random_state=seed
-    )
+    forest = RandomForestClassifier(TREES, min_samples_leaf=5, max_samples=0.5, oob_score=True, random_state=seed)
     return np.nan_to_num(forest.fit(rows, inside).oob_decision_function_[:, 1], nan=0.5)
 
 

@@ -1,10 +1,10 @@
-"""Scores that tell two sets of rows apart, and what they come to where labels mean nothing.
+"""What tells two sets of rows apart, and what it comes to where it means nothing who belongs to which.
 
-Two classifiers whose scores of rows in other folds are linear in who belongs to which set: a ridge regression on the
-columns and their absolute values (means that moved, spreads that changed), and random ferns, small trees whose cuts
-ignore who belongs where (anything else). So hundreds of permutations cost one product of matrices, and the null
-distribution of each AUROC is measured on the rows at hand instead of assumed: scores that learnt from each other's rows
-vary more than independent ones.
+The column that differs most, by its mean or its spread, and two classifiers: a ridge regression on the columns and
+their sizes (many that moved a little), and random ferns, small trees whose cuts ignore who belongs where (anything
+else). All are linear in who belongs where, so hundreds of permutations cost one product of matrices, and null
+distributions are measured on the rows at hand instead of assumed: scores that learnt from each other's rows vary more
+than independent ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy import sparse
 
 FOLDS = 5
 PERMUTATIONS = 399
-# Of the largest possible: a ridge that leaves directions in which few rows vary out of the score.
+# Times the number of rows: directions in which rows hardly vary stay out of the score.
 RIDGE = 0.1
 FERNS = 100
 # A fern's leaf has about so many rows.
@@ -24,6 +24,7 @@ ROWS_A_LEAF = 12
 FEWEST_CUTS, MOST_CUTS = 2, 6
 # Standard deviations beyond which a value counts as if it lay there.
 FARTHEST = 5.0
+TINY = 1e-9
 
 
 class Told(NamedTuple):
@@ -37,21 +38,57 @@ class Told(NamedTuple):
     beats: np.ndarray
 
 
-def told_apart(rows: np.ndarray, inside: np.ndarray, rng: np.random.Generator) -> list[Told]:
-    """What each of the classifiers comes to.
+class Evidence(NamedTuple):
+    """What tells the sets apart.
+
+    p_value: of the hypothesis that nothing does.
+    best: the better of the classifiers.
+    """
+
+    p_value: float
+    best: Told
+
+
+def told_apart(columns: np.ndarray, rows: np.ndarray, inside: np.ndarray, rng: np.random.Generator) -> Evidence:
+    """What there is to tell the sets apart by.
 
     Args:
-      rows: scaled, `[N, D]`, in an order that has nothing to do with the sets (ties are broken by it).
+      columns: scaled, `[N, C]`; rows: the same, or their principal components, `[N, D]`. Their order has nothing to do
+        with the sets (ties are broken by it).
       inside: bool `[N]`, which belong to the first set; each set has `FOLDS` rows or more.
     """
     fold = _folds(inside, rng)
     labels = _permuted(inside, fold, rng)
-    near = np.clip(rows, -FARTHEST, FARTHEST).astype(np.float32)
+    scores = _of_ridge(_with_sizes(rows), labels, fold), _of_ferns(_near(rows), labels, fold, rng)
+    told = [Told(*_ranked(each, labels, fold)) for each in scores]
+    above = np.stack([_above_chance(each) for each in (*(each.auroc for each in told), _of_columns(columns, labels))])
+    most = above.max(axis=0)
+    p_value = float(np.mean(most >= most[0]))
+    return Evidence(p_value, told[int(above[:2, 0].argmax())])
+
+
+def _above_chance(statistic: np.ndarray) -> np.ndarray:
+    """A statistic `[1 + B]` above its mean under permutations, as shares of what one in twenty exceeds."""
+    mean, high = statistic[1:].mean(), np.quantile(statistic[1:], 0.95)
+    return (statistic - mean) / max(high - mean, TINY)
+
+
+def _near(rows: np.ndarray) -> np.ndarray:
+    return np.clip(rows, -FARTHEST, FARTHEST).astype(np.float32)
+
+
+def _with_sizes(rows: np.ndarray) -> np.ndarray:
+    """Rows beside their absolute values, which are scaled, `[N, 2 D]`."""
+    near = _near(rows)
     sizes = np.abs(near)
-    spread = sizes.std(axis=0)
-    sizes = (sizes - sizes.mean(axis=0)) / np.where(spread > 0, spread, 1)
-    scores = _of_ridge(np.concatenate([near, sizes], axis=1), labels, fold), _of_ferns(near, labels, fold, rng)
-    return [Told(*_ranked(each, labels, fold)) for each in scores]
+    return np.concatenate([near, (sizes - sizes.mean(axis=0)) / np.maximum(sizes.std(axis=0), TINY)], axis=1)
+
+
+def _of_columns(columns: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The largest difference of a column's mean, or mean size, between the sets, `[1 + B]`, in its standard errors."""
+    differences = labels @ _with_sizes(columns - columns.mean(axis=0))
+    differences -= differences[1:].mean(axis=0)
+    return np.abs(differences / np.maximum(differences[1:].std(axis=0), TINY)).max(axis=1)
 
 
 def _folds(inside: np.ndarray, rng: np.random.Generator) -> np.ndarray:
