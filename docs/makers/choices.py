@@ -130,8 +130,6 @@ def _source(found: dict[str, Any]) -> str:
 MAKER = Maker(
     tables={
         "when-to-stop.md": when_to_stop,
-        "two-sample-test.md": two_sample_test,
-        "auto-against-stopped.md": auto_against_stopped,
         "ten-lines.md": ten_lines,
     }
 )

@@ -38,7 +38,7 @@ class Told(NamedTuple):
     beats: np.ndarray
 
 
-class Evidence(NamedTuple):
+class Difference(NamedTuple):
     """What tells the sets apart.
 
     p_value: of the hypothesis that nothing does.
@@ -49,7 +49,7 @@ class Evidence(NamedTuple):
     best: Told
 
 
-def told_apart(columns: np.ndarray, rows: np.ndarray, inside: np.ndarray, rng: np.random.Generator) -> Evidence:
+def told_apart(columns: np.ndarray, rows: np.ndarray, inside: np.ndarray, rng: np.random.Generator) -> Difference:
     """What there is to tell the sets apart by.
 
     Args:
@@ -64,7 +64,7 @@ def told_apart(columns: np.ndarray, rows: np.ndarray, inside: np.ndarray, rng: n
     above = np.stack([_above_chance(each) for each in (*(each.auroc for each in told), _of_columns(columns, labels))])
     most = above.max(axis=0)
     p_value = float(np.mean(most >= most[0]))
-    return Evidence(p_value, told[int(above[:2, 0].argmax())])
+    return Difference(p_value, told[int(above[:2, 0].argmax())])
 
 
 def _above_chance(statistic: np.ndarray) -> np.ndarray:
