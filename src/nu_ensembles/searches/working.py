@@ -28,13 +28,12 @@ Parameters = Mapping[str, Any]
 
 
 class RunHeats(Protocol):
-    """Where trials run.
+    """Where trials run."""
 
-    Attributes:
-      n_at_once: how many heats it runs at the same time.
-    """
-
-    n_at_once: int
+    @property
+    def n_at_once(self) -> int:
+        """How many heats it runs at the same time."""
+        ...
 
     def __call__(
         self, setting: SearchSetting, heats: Sequence[Mapping[int, Parameters]], report: Report
@@ -136,8 +135,10 @@ class Worker:
     def _taken(self, pending: Mapping[int, Parameters]) -> list[Mapping[int, Parameters]]:
         """Heats of trials that are this worker's now, as many as run at once."""
         mine: list[Mapping[int, Parameters]] = []
-        for heat in heats_of(self.setting, pending, self.how.together):
-            if len(mine) == self.how.run_heats.n_at_once:
+        n_at_once = self.how.run_heats.n_at_once
+        # Rather a small heat for everybody than a large one for some.
+        for heat in heats_of(self.setting, pending, min(self.how.together, -(-len(pending) // n_at_once))):
+            if len(mine) == n_at_once:
                 break
             taken = self.store.take(heat)
             mine += [{number: pending[number] for number in taken}] if taken else []
