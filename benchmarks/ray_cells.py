@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -32,7 +33,7 @@ STUDY += ["--n", "50,100", "--protocols", "matched", "--members", "4", "--quiet"
 
 def in_a_namespace() -> None:
     """Starts this command again where there is nothing but loopback."""
-    if sorted(os.listdir("/sys/class/net")) == ["lo"]:
+    if [name for _, name in socket.if_nameindex()] == ["lo"]:
         return
     shell = 'ip link set lo up && exec "$@"'
     os.execvp("unshare", ["unshare", "-n", "sh", "-c", shell, "sh", sys.executable, *sys.argv])

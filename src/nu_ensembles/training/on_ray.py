@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -139,7 +140,7 @@ def connected(cluster: RayCluster) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    where = cluster.address
+    where = cluster.address or os.environ.get("RAY_ADDRESS") or None
     if where not in (None, "auto", "local"):
         _refuse_silent(where)
     failed: list[BaseException] = []
@@ -153,14 +154,22 @@ def connected(cluster: RayCluster) -> Iterator[None]:
         except BaseException as error:
             failed.append(error)
 
-    # In a thread: something that answers and is no Ray cluster is asked for minutes.
-    thread = threading.Thread(target=connect, daemon=True)
-    thread.start()
-    thread.join(PATIENCE if where is not None else 3 * PATIENCE)
-    named = f"The Ray cluster {where!r}" if where is not None else "A Ray cluster of this machine alone"
-    if thread.is_alive():
-        raise InputError(f"{named} did not answer within {PATIENCE:.0f} s: check the address, and `ray status` there.")
+    if where in (None, "local"):
+        connect()  # here, because the servers that it starts end with the thread that did
+    else:
+        # In a thread: something that answers and is no Ray cluster would be asked for minutes.
+        thread = threading.Thread(target=connect, daemon=True)
+        thread.start()
+        thread.join(PATIENCE)
+        if thread.is_alive():
+            raise InputError(
+                f"The Ray cluster {where!r} did not answer within {PATIENCE:.0f} s: check the address, and `ray status` "
+                "on a node of it."
+            )
     if failed:
+        if isinstance(failed[0], KeyboardInterrupt | SystemExit):
+            raise failed[0]
+        named = f"The Ray cluster {where!r}" if where is not None else "A Ray cluster of this machine alone"
         why = " ".join(str(failed[0]).split())[:300]
         raise InputError(f"{named} cannot be used ({why}): check the address, and `ray status` on a node of it.")
     try:

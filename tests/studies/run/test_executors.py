@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+import socket
+import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -174,20 +177,25 @@ class TestProcesses:
 
 def _in_a_namespace() -> bool:
     """Whether only loopback is there: Ray would take another address of this machine for its own."""
-    return sorted(os.listdir("/sys/class/net")) == ["lo"]
+    return [name for _, name in socket.if_nameindex()] == ["lo"]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Any:
+    ray = pytest.importorskip("ray")
+    if not _in_a_namespace():
+        pytest.skip("Ray is tested in a network namespace of its own: unshare -rn sh -c 'ip link set lo up; pytest …'")
+    # The workers do not have this module.
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    with warnings.catch_warnings(), executor_on("ray") as executor:
+        warnings.simplefilter("ignore")
+        yield executor
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
 class TestRay:
-    """A cluster of this machine alone, in a network namespace: `unshare -rn sh -c 'ip link set lo up; pytest …'`."""
-
-    @pytest.fixture(scope="class")
-    def cluster(self) -> Any:
-        pytest.importorskip("ray")
-        if not _in_a_namespace():
-            pytest.skip("Ray is tested in a network namespace of its own: see the class's docstring.")
-        with executor_on("ray") as executor:
-            yield executor
+    """A cluster of this machine alone."""
 
     def test_all_come_back(self, cluster) -> None:
         check_all_come_back(cluster)
