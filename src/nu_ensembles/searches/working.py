@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from nu_ensembles.errors import InputError
 from nu_ensembles.lifecycle.interrupts import Interruption, held_interrupts
 from nu_ensembles.searches.draws import ParameterDraws
-from nu_ensembles.searches.heat import Measured, Report, heats_of, run_heat
+from nu_ensembles.searches.heat import Measured, Report, heats_of, program_of, run_heat
 from nu_ensembles.searches.leases import USUAL_SECONDS
 from nu_ensembles.searches.setting import SearchSetting
 from nu_ensembles.searches.store import TrialStore
@@ -100,6 +100,7 @@ class Worker:
         self.setting, self.draws, self.store, self.how, self.report = setting, draws, store, how, report
         self._limit, self._told = TimeLimit(how.time_limit), set[int]()
         self._asked = Interruption()
+        self._programs: dict[int, Any] = {}
 
     def work(self) -> list[SearchTrial]:
         """Works until all trials have ended, or the time is up; all that have, by their numbers."""
@@ -136,8 +137,11 @@ class Worker:
         """Heats of trials that are this worker's now, as many as run at once."""
         mine: list[Mapping[int, Parameters]] = []
         n_at_once = self.how.run_heats.n_at_once
+        for number in pending.keys() - self._programs.keys():
+            self._programs[number] = program_of(self.setting, number, pending[number])
+        programs = {number: self._programs[number] for number in pending}
         # Rather a small heat for everybody than a large one for some.
-        for heat in heats_of(self.setting, pending, min(self.how.together, -(-len(pending) // n_at_once))):
+        for heat in heats_of(programs, min(self.how.together, -(-len(pending) // n_at_once))):
             if len(mine) == n_at_once:
                 break
             taken = self.store.take(heat)

@@ -163,8 +163,8 @@ def connected(cluster: RayCluster) -> Iterator[None]:
         thread.join(PATIENCE)
         if thread.is_alive():
             raise InputError(
-                f"The Ray cluster {where!r} did not answer within {PATIENCE:.0f} s: check the address, and `ray status` "
-                "on a node of it."
+                f"The Ray cluster {where!r} did not answer within {PATIENCE:.0f} s: check the address and `ray status` "
+                "on a node."
             )
     if failed:
         if isinstance(failed[0], KeyboardInterrupt | SystemExit):
