@@ -26,7 +26,7 @@ from nu_ensembles.models import Model
 from nu_ensembles.problem import labelled_pair, prepare, random_key
 from nu_ensembles.tables import ColumnTypes
 from nu_ensembles.training.job import TrainingJob, make_job, steps_in
-from nu_ensembles.training.on_ray import RayCluster, members_on_ray, ray_cluster
+from nu_ensembles.training.on_ray import RayCluster, members_on_ray, ray_cluster, refuse_members_that_meet
 from nu_ensembles.training.run_folder import RunFolder
 from nu_ensembles.training.runner import run_job
 
@@ -150,6 +150,8 @@ def fit(
         model_options={} if dtype == "float32" else {"dtype": dtype},
         validation=held_out,
     )
+    if cluster is not None:
+        refuse_members_that_meet(job)
     if add_to is not None:
         job = job.missing_from(add_to)
     every = steps_in(check_positive(evaluate_every, "evaluate_every"), len(problem.x), batch_size)

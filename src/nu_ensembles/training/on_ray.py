@@ -194,10 +194,24 @@ def _refuse_silent(address: str) -> None:
 
 
 def ray_cluster(plan: Any) -> RayCluster | None:
-    """The cluster that a plan means: "ray" or a `RayCluster`; None for the engine's own plans."""
-    if isinstance(plan, RayCluster):
-        return plan
-    return RayCluster() if isinstance(plan, str) and plan == "ray" else None
+    """The cluster that a plan means: "ray" or a `RayCluster`; None for the engine's own plans.
+
+    Raises:
+      MissingExtraError: Ray is not installed.
+    """
+    if not isinstance(plan, RayCluster) and not (isinstance(plan, str) and plan == "ray"):
+        return None
+    _ray()
+    return plan if isinstance(plan, RayCluster) else RayCluster()
+
+
+def refuse_members_that_meet(job: TrainingJob) -> None:
+    """Refuses a method whose members cannot be tasks."""
+    if not job.method.is_independent or not job.method.is_one_training:
+        raise InputError(
+            f"The members of {job.method.name!r} do not train independently in one training, so they cannot be tasks "
+            "of a cluster; use plan='auto'."
+        )
 
 
 def members_on_ray(job: TrainingJob, cluster: RayCluster, run: RunFolder | None = None) -> Members:
@@ -206,11 +220,6 @@ def members_on_ray(job: TrainingJob, cluster: RayCluster, run: RunFolder | None 
     Args:
       run: keeps every member as soon as it has ended.
     """
-    if not job.method.is_independent or not job.method.is_one_training:
-        raise InputError(
-            f"The members of {job.method.name!r} do not train independently in one training, so they cannot be tasks "
-            "of a cluster; use plan='auto'."
-        )
     kept = {} if run is None else {member: _kept(run, member) for member in job.members}
     of_all = "" if run is None else _fingerprint(job)
     found: dict[int, dict[str, np.ndarray]] = {}
