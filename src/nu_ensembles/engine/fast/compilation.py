@@ -104,7 +104,7 @@ def use_persistent_cache() -> None:
     except OSError:
         return  # a read-only home, or another process that clears up at the same moment: compile every time
     jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
 
 
 def _others_can_write(folder: Path) -> bool:
