@@ -15,7 +15,7 @@ from jax import Array
 
 from nu_ensembles.backend import Backend
 from nu_ensembles.engine.batches import batch_rows, pass_orders, rows_in_orders
-from nu_ensembles.engine.fast.compilation import jitted_without_search
+from nu_ensembles.engine.fast.compilation import jitted_quickly
 from nu_ensembles.engine.fast.lane_by_lane import drawn_for_lanes
 from nu_ensembles.engine.program import Lanes, Program, TrainingData
 from nu_ensembles.engine.step import BATCH_USES, ORDER, STEP, UNLABELED_ORDER, Draws, lane_key
@@ -45,7 +45,7 @@ class Block(NamedTuple):
         return Draws(*jax.tree.map(lambda drawn: drawn[:, step % self.rows.shape[1]], self))
 
 
-@partial(jitted_without_search, static_argnames=("length", "batch_size", "n_padded", "least_rows"))
+@partial(jitted_quickly, static_argnames=("length", "batch_size", "n_padded", "least_rows"))
 def lane_rows(
     keys: Array,
     use: int | Array,
@@ -68,7 +68,7 @@ def lane_rows(
     return jax.vmap(one_lane)(keys, jnp.broadcast_to(n_rows, keys.shape))
 
 
-@partial(jitted_without_search, static_argnames=("n_passes", "n_padded"))
+@partial(jitted_quickly, static_argnames=("n_passes", "n_padded"))
 def lane_orders(keys: Array, use: int | Array, first_pass: Array, n_rows: Array, n_passes: int, n_padded: int) -> Array:
     """The orders of rows in passes first_pass `[R]` and up, int32 `[R, n_passes, n_padded]`."""
 
@@ -78,7 +78,7 @@ def lane_orders(keys: Array, use: int | Array, first_pass: Array, n_rows: Array,
     return jax.vmap(one_lane)(keys, first_pass, jnp.broadcast_to(n_rows, keys.shape))
 
 
-@partial(jitted_without_search, static_argnames=("length", "batch_size"))
+@partial(jitted_quickly, static_argnames=("length", "batch_size"))
 def lane_rows_in_orders(orders: Array, block: Array, n_rows: Array, length: int, batch_size: int) -> Array:
     """What `lane_rows` gives, from orders that are at hand."""
 
@@ -110,7 +110,7 @@ class LastingOrders:
         return lane_rows_in_orders(self._drawn[use][1], np.int32(number), n_rows, length, batch_size)
 
 
-@partial(jitted_without_search, static_argnames=("length",))
+@partial(jitted_quickly, static_argnames=("length",))
 def lane_keys(keys: Array, block: Array, length: int) -> tuple[Array, Array]:
     """Keys of the batches and of the networks in a block of steps, `[R, T, 3]` and `[R, T, 2]`."""
 

@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from nu_ensembles.engine.blocks import Block, LastingOrders, block_of, block_shapes, steps_a_block
-from nu_ensembles.engine.fast.compilation import jitted_without_search, leave_out_slow_engines, step_options
+from nu_ensembles.engine.fast.compilation import jitted_quickly, leave_out_slow_engines, step_options
 from nu_ensembles.engine.fast.host_steps import host_steps, lowered_halves
 from nu_ensembles.engine.fast.lane_by_lane import drawn_for_lanes
 from nu_ensembles.engine.fast.threads import side_by_side
@@ -31,11 +31,11 @@ from nu_ensembles.models.inspect import read_network
 # What becomes of a run when a lane's loss is not finite.
 Failures = Literal["raise", "mark"]
 
-jitted_is_finite = jitted_without_search(state_is_finite, static_argnames=("custom",))
+jitted_is_finite = jitted_quickly(state_is_finite, static_argnames=("custom",))
 # Neither this nor `lane_rows` takes the whole program: another method or number of rows shares their compilation.
-jitted_initial_state = jitted_without_search(initial_state, static_argnames=("model", "custom", "dtype"))
+jitted_initial_state = jitted_quickly(initial_state, static_argnames=("model", "custom", "dtype"))
 # A program of its own, so that all methods share the networks' initialisation.
-jitted_initial_auxiliary = jitted_without_search(initial_auxiliary, static_argnames=("model", "dtype"))
+jitted_initial_auxiliary = jitted_quickly(initial_auxiliary, static_argnames=("model", "dtype"))
 
 
 class Run:
