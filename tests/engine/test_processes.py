@@ -87,7 +87,9 @@ def test_convolutions_and_methods_whose_members_meet_train_too(folder: Path) -> 
 def test_a_killed_run_goes_on_with_another_number_of_processes(folder: Path, alone) -> None:
     ended = run("killed", folder, 3)
     assert ended[1].returncode == 9
-    assert all(each.returncode != 0 for each in ended)  # the others cannot go on without it
+    for other in (ended[0], ended[2]):
+        assert other.returncode == 3
+        assert "InputError: Another process of this training is gone; start all of them again" in other.stdout
     shards = [folder / "run" / "checkpoints" / f"shard-{number}" for number in range(3)]
     assert all((shard / "checkpoint.json").exists() for shard in shards)
     shutil.copytree(folder / "run", folder / "kept")

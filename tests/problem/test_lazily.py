@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,13 @@ def test_a_second_fit_reads_no_file_again(files: Path, monkeypatch: pytest.Monke
     assert np.array_equal(first.x_unlabeled[:], again.x_unlabeled[:])
     os.utime(files / "0.parquet", ns=(1, 1))  # other files, as far as anybody can tell
     assert prepare_fingerprint(files) != first.x_unlabeled.fingerprint
+
+
+def test_rows_that_are_sent_to_another_process_are_opened_there(files: Path) -> None:
+    rows = prepare(X, Y, files, standardize=None).x_unlabeled
+    sent = pickle.dumps(rows)
+    assert len(sent) < 50_000
+    assert np.array_equal(pickle.loads(sent)[:], rows[:])
 
 
 def prepare_fingerprint(files: Path) -> str:

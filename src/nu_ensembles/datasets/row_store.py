@@ -59,6 +59,10 @@ class MappedRecords:
         self.row_shape = row_shape
         self.records = np.memmap(path, self.dtype, "r", offset, (n_rows, *row_shape)) if n_rows else None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Sent to another process, the file is opened there; its content would go along otherwise.
+        return MappedRecords, (self.path, self.dtype, self.n_rows, self.offset, self.row_shape)
+
     def take(self, rows: np.ndarray) -> np.ndarray:
         """The records of these rows."""
         taken = np.empty((len(rows), *self.row_shape), self.dtype)

@@ -137,9 +137,7 @@ def gathered(found: dict[int, Any], shards: Sequence[np.ndarray], error: Excepti
         if error is not None:
             raise error
         return [found[number] for number in range(len(shards))]
-    from jax.experimental import multihost_utils
-
-    failed = multihost_utils.process_allgather(np.int32(error is not None)).reshape(-1)
+    failed = _of_all_processes(np.array(error is not None, np.uint8)).reshape(-1)
     if error is not None:
         raise error
     if failed.any():
@@ -161,14 +159,25 @@ def gathered(found: dict[int, Any], shards: Sequence[np.ndarray], error: Excepti
 
 def _all_of(tree: Any) -> Any:
     """The trees of all processes, leaves `[processes, …]`, as bytes: no sum or cast on the way."""
-    from jax.experimental import multihost_utils
 
     def one(leaf: np.ndarray) -> np.ndarray:
         plain = np.ascontiguousarray(leaf)
-        raw = multihost_utils.process_allgather(plain.reshape(-1).view(np.uint8))
-        return np.ascontiguousarray(raw).reshape(n_processes(), -1).view(plain.dtype).reshape(-1, *plain.shape)
+        raw = np.ascontiguousarray(_of_all_processes(plain.reshape(-1).view(np.uint8)))
+        return raw.reshape(n_processes(), -1).view(plain.dtype).reshape(-1, *plain.shape)
 
     return jax.tree.map(one, tree)
+
+
+def _of_all_processes(array: np.ndarray) -> np.ndarray:
+    """The arrays of all processes, `[processes, …]`, once all have come so far."""
+    from jax.experimental import multihost_utils
+
+    try:
+        return multihost_utils.process_allgather(array)
+    except jax.errors.JaxRuntimeError as error:
+        raise InputError(
+            "Another process of this training is gone; start all of them again, with resume=True in its run folder."
+        ) from error
 
 
 def _padded(tree: Any, n_lanes: int) -> Any:
