@@ -30,7 +30,7 @@ def die_at_checkpoint(number: int) -> None:
 
 def main(job: str, folder: Path, process: int, n_processes: int, port: int) -> None:
     if n_processes > 1:
-        jax.distributed.initialize(f"127.0.0.1:{port}", n_processes, process, heartbeat_timeout_seconds=10)
+        jax.distributed.initialize(f"127.0.0.1:{port}", n_processes, process)
     arrays = storage.load_arrays(folder / "blobs.safetensors", None)
     x, y, u = (arrays[name] for name in ("x", "y", "u"))
     model = nu.models.mlp(3, hidden=(8,))

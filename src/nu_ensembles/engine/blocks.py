@@ -153,7 +153,8 @@ def block_of(
     unlabelled = None
     if data.has_unlabeled and data.n_unlabeled is not None:
         # Rows that stay outside are drawn from as many places as they would have on the device.
-        n_padded = padded_size(len(data.outside)) if data.x_unlabeled is None else data.x_unlabeled.shape[0]
+        on_device = data.x_unlabeled
+        n_padded = padded_size(int(data.n_unlabeled)) if on_device is None else on_device.shape[0]
         least = program.least_unlabeled_rows
         unlabelled = rows(UNLABELED_ORDER, data.n_unlabeled, program.unlabeled_batch_size, n_padded, least)
     keys = drawn_for_lanes(lambda keys: lane_keys(keys, np.int32(number), length), lanes.key)

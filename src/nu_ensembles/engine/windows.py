@@ -116,13 +116,14 @@ class Windows:
 
     def _read(self, first: int, n_windows: int) -> Haul:
         """Draws and takes the rows of windows; in the reader's thread, one haul after another."""
-        blocks, wanted = [], []
+        blocks: list[Block] = []
+        wanted: list[np.ndarray] = []
         for number in range(first, first + n_windows):
             of_block, begin = divmod(number * self.length, self.block_length)
-            if not blocks or begin == 0:
-                block = block_of(self.program, self.lanes, self.data, of_block, self._orders)
-            blocks.append(block)
-            wanted.append(np.asarray(block.unlabeled_rows)[:, begin : begin + self.length].reshape(-1))
+            again = bool(blocks) and begin > 0
+            drawn = (self.program, self.lanes, self.data, of_block, self._orders)
+            blocks.append(blocks[-1] if again else block_of(*drawn))
+            wanted.append(np.asarray(blocks[-1].unlabeled_rows)[:, begin : begin + self.length].reshape(-1))
         together = np.concatenate(wanted)
         order = np.argsort(together)
         taken = self.outside.rows.take(together[order])

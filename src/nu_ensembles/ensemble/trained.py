@@ -180,8 +180,8 @@ class Ensemble(TakenElsewhere):
         """
         x = rows_of(opened(x, "X", self.row_shape), "X")
         if isinstance(x, LazyRows):
-            named = self.encoding is not None and self.encoding.named
-            return x.only(self.encoding.columns) if named and isinstance(x, ArrowRows) else x
+            named = self.encoding if self.encoding is not None and self.encoding.named else None
+            return x.only(named.columns) if named is not None and isinstance(x, ArrowRows) else x
         if isinstance(x, SparseRows):
             return as_sparse(x, "X", self.input_shape[0] if len(self.input_shape) == 1 else 0)
         if self.encoding is not None:

@@ -180,7 +180,8 @@ def prepare_lazily(
     _add_content(asked, x)
 
     def computed() -> dict[str, Any]:
-        encoding, numbers = None, x
+        encoding: TableEncoding | None = None
+        numbers: Any = x
         if _needs_encoding(x, rows, bool(declared)):
             table = as_table(x, names[0]).declared(declared, names[0])
             encoding, (numbers, *_) = TableEncoding.fit(table, AsTables(rows, names[1]), names=names)
@@ -200,7 +201,7 @@ def prepare_lazily(
     _check_shapes(x, rows, names[1])
     found = remembered(asked.hexdigest(), computed)
     encoding = None if found["encoding"] is None else TableEncoding.from_json(found["encoding"])
-    numbers = x if encoding is None else encoding(as_table(x, names[0]).declared(declared, names[0]), names[0])
+    numbers: Any = x if encoding is None else encoding(as_table(x, names[0]).declared(declared, names[0]), names[0])
     scaling = Standardisation(np.array(found["mean"]), np.array(found["scale"])) if standardize else None
     encoded = EncodedRows(rows, encoding, numbers.shape[1:], names[1])
     return network_rows(numbers, scaling), ScaledRows(encoded, scaling), scaling, encoding
@@ -228,8 +229,9 @@ def _needs_encoding(x: Any, rows: LazyRows, is_declared: bool) -> bool:
 
 def _add_content(digest: Any, x: Any) -> None:
     """Adds the labelled rows themselves."""
-    for part in x.parts if isinstance(x, RawTable) else [x]:
-        values = part.values if isinstance(x, RawTable) else part
-        about = (part.name, part.kind, part.levels) if isinstance(x, RawTable) else part.shape
-        digest.update(f"{about}{values.dtype}".encode())
+    parts: dict[Any, np.ndarray] = {"": x}
+    if isinstance(x, RawTable):
+        parts = {(part.name, part.kind, part.levels): part.values for part in x.parts}
+    for about, values in parts.items():
+        digest.update(f"{about}{values.shape}{values.dtype}".encode())
         digest.update(np.ascontiguousarray(values).tobytes())

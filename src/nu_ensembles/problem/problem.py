@@ -41,7 +41,7 @@ class Problem:
     x: np.ndarray
     y: np.ndarray
     weight: np.ndarray
-    x_unlabeled: np.ndarray | LazyRows | None
+    x_unlabeled: Any
     classes: np.ndarray
     standardisation: Standardisation | None
     row_numbers: np.ndarray

@@ -83,7 +83,8 @@ class _Sums:
     """A column's counts so far."""
 
     def __init__(self, column: RawColumn) -> None:
-        self.name, self.kind, self.levels = column.name, column.kind, column.levels
+        self.name, self.levels = column.name, column.levels
+        self.kind: Kind = column.kind
         self.n_rows = self.n_gaps = 0
         self.counts: dict[str, int] = {}
         self.ends: list[Any] = []
