@@ -180,9 +180,10 @@ class Ensemble(TakenElsewhere):
         Rows that memory does not hold stay where they are.
         """
         x = rows_of(opened(x, "X", self.row_shape), "X")
+        if isinstance(x, ArrowRows) and self.encoding is not None and self.encoding.named:
+            return x.only(self.encoding.columns)
         if isinstance(x, LazyRows):
-            named = self.encoding is not None and self.encoding.named
-            return x.only(self.encoding.columns) if named and isinstance(x, ArrowRows) else x
+            return x
         if isinstance(x, SparseRows):
             return as_sparse(x, "X", self.input_shape[0] if len(self.input_shape) == 1 else 0)
         if self.encoding is not None:
