@@ -114,16 +114,20 @@ def by_turns(files: Path, n_resident: int) -> dict[str, Any]:
         run.advance(256)
     first = time.perf_counter() - begun
     ms: dict[str, list[float]] = {name: [] for name in runs}
+    cpu_ms: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(ROUNDS):
         for name, run in runs.items():
-            begun = time.perf_counter()
+            begun, used = time.perf_counter(), time.process_time()
             run.advance(run.step + 1024)
             ms[name].append((time.perf_counter() - begun) / 1.024)
+            cpu_ms[name].append((time.process_time() - used) / 1.024)
     ratios = np.array(ms["files"]) / np.array(ms["device"])
     return {
         "n_resident": int(min(n_resident, len(u))),
         "files_ms": float(np.median(ms["files"])),
         "device_ms": float(np.median(ms["device"])),
+        "files_cpu_ms": float(np.median(cpu_ms["files"])),
+        "device_cpu_ms": float(np.median(cpu_ms["device"])),
         "ratio": float(np.median(ratios)),
         "ratios": ratios.tolist(),
         "seconds_to_first_steps": first,
@@ -191,6 +195,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("large-rows"))
     parser.add_argument("--out", type=Path)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only-turns", action="store_true", help="measure the steps alone, on files that are there")
     parser.add_argument("--clean", action="store_true", help="remove the folder at the end")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -206,7 +211,7 @@ def main() -> None:
     begun = time.perf_counter()
     write_files(files, options.rows)
     print(f"{options.rows:,} rows in files after {time.perf_counter() - begun:.0f} s", flush=True)
-    for each in (model, out, options.folder / "store"):
+    for each in () if options.only_turns else (model, out, options.folder / "store"):
         shutil.rmtree(each, ignore_errors=True)
     command = f"python benchmarks/large_rows.py --rows {options.rows}"
     recording = Recording("large-rows", command, ("part", "rows"), options.out, options.quick)
@@ -215,6 +220,9 @@ def main() -> None:
         recording.add({"part": part, "rows": options.rows, "members": N_MEMBERS} | found)
         print(part, json.dumps({k: v for k, v in found.items() if k != "ratios"}), flush=True)
 
+    if options.only_turns:
+        record("steps by turns", in_process("by_turns", files, options.resident))
+        return
     record("first fit", in_process("fit", files, options.steps, model))
     record("second fit", in_process("fit", files, options.steps, model))
     record("steps by turns", in_process("by_turns", files, options.resident))
