@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nu_ensembles.checks import check_positive
+from nu_ensembles.checks import check_positive, checked
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.inputs import Ints, check_labels, check_member_probs, mean_probability
 
@@ -85,6 +85,7 @@ class FittedCalibrator:
         return {"calibrator": self.name} | {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     @classmethod
+    @checked
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """The calibrator again.
 

@@ -130,7 +130,7 @@ def check_images(images: ArrayLike) -> Images:
 
 def check_choice(name: str, severity: int) -> None:
     """Refuses a corruption or a severity that does not exist."""
-    if name not in CORRUPTIONS:
+    if not isinstance(name, str) or name not in CORRUPTIONS:
         raise unknown_name("corruption", name, NAMES)
     if isinstance(severity, bool) or not isinstance(severity, int | np.integer) or not 1 <= severity <= 5:
         raise InputError(f"Severity must be 1, 2, 3, 4 or 5, not {severity!r}.")

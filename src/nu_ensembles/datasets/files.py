@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from nu_ensembles.checks import checked
 from nu_ensembles.datasets.csv_files import read_csv
 from nu_ensembles.datasets.formats import refuse_another_format
 from nu_ensembles.datasets.image_files import IMAGE_ENDINGS, read_image_folder
@@ -39,6 +40,7 @@ _ADVICE = {
 }
 
 
+@checked
 def read_table(
     path: str | os.PathLike[str],
     target: str | None = None,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError, MissingExtraError, unknown_name
 from nu_ensembles.storage import refuse_existing, write_bytes
 
@@ -20,6 +21,7 @@ _FORMULA = re.compile(r"[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
+@checked
 def write_predictions(
     path: str | os.PathLike[str],
     probabilities: np.ndarray,

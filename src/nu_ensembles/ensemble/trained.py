@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from nu_ensembles.calibration import FittedCalibrator
-from nu_ensembles.checks import check_whole
+from nu_ensembles.checks import check_array, check_whole, checked
 from nu_ensembles.companion import Companion
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.ensemble.files import read_fields, write_ensemble
@@ -119,6 +119,7 @@ class Ensemble(TakenElsewhere):
         """How many networks there are: as many as members, unless those are dropout masks."""
         return jax.tree.leaves(self.params)[0].shape[0]
 
+    @checked
     def predict_members(self, x: Any, batch_size: int | None = None) -> np.ndarray:
         """Each member's class probabilities, float32 `[K, N, C]`, as they are: what calibrates their mean is left out.
 
@@ -129,6 +130,7 @@ class Ensemble(TakenElsewhere):
         nothing = np.zeros((self.n_members, 0, len(self.classes)), np.float32)
         return np.concatenate([nothing, *(part for _, _, part in self._batches(self._rows(x), batch_size))], axis=1)
 
+    @checked
     def predict_proba(self, x: Any, batch_size: int | None = None) -> np.ndarray:
         """The mean of the members' class probabilities, calibrated if the ensemble is: float32 `[N, C]`.
 
@@ -150,6 +152,7 @@ class Ensemble(TakenElsewhere):
             result[rows] = mean if of is None else of.apply(members if of.takes_members else mean)
         return result if self.temperature == 1 else scale_temperature(result, self.temperature).astype(np.float32)
 
+    @checked
     def predict(self, x: Any, batch_size: int | None = None) -> np.ndarray:
         """The most probable class of each row, `[N]`.
 
@@ -166,7 +169,7 @@ class Ensemble(TakenElsewhere):
             return self.encoding.matched(as_table(x, "X"))
         if isinstance(x, RawTable) and self.columns is not None:  # as version 2 kept them
             x = x.matched([Expected(name, "number") for name in self.columns], "X")
-        return np.atleast_1d(np.asarray(x))
+        return np.atleast_1d(check_array(x, "X"))
 
     def _batches(self, x: Any, batch_size: int | None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Which rows, these rows as the networks get them, and the members' probabilities of them."""
@@ -192,6 +195,7 @@ class Ensemble(TakenElsewhere):
             check_kind(part, self.pixels, "X")
         return network_rows(part, self.standardisation)
 
+    @checked
     def save(self, folder: str | Path, model_card: bool = False) -> None:
         """Writes the ensemble into a new folder, which appears whole or not at all.
 
@@ -202,6 +206,7 @@ class Ensemble(TakenElsewhere):
         write_ensemble(self, folder, model_card)
 
     @classmethod
+    @checked
     def load(cls, folder: str | Path, model: Model | None = None) -> Ensemble:
         """Reads a saved ensemble, after checking every byte against its checksum.
 
@@ -211,6 +216,7 @@ class Ensemble(TakenElsewhere):
         """
         return cls(**read_fields(folder, model))
 
+    @checked
     def differences(
         self,
         model: Model,
@@ -241,6 +247,7 @@ class Ensemble(TakenElsewhere):
         }
         return [name for name, equal in same.items() if not equal]
 
+    @checked
     def with_members_of(self, other: Ensemble) -> Ensemble:
         """This ensemble followed by the members of another of the same network, classes and scaling.
 

@@ -106,6 +106,11 @@ def check_labels(y: Any, classes: Sequence[Any] | np.ndarray | None, n_rows: int
                 f"Unknown label type: y holds fractions (row {fractions[0]}: {y[fractions[0]]:g}), and a classifier "
                 "needs classes; use whole numbers or strings."
             )
+        if len(y) and np.abs(y).max() >= 2**53:
+            raise InputError(
+                f"y holds {y[np.argmax(np.abs(y))]:.0f} as a floating-point number, and beyond 2^53 different labels "
+                "become the same one; give whole numbers of one type (int64, uint64) or text."
+            )
     if classes is None:
         try:
             found, codes = np.unique(y, return_inverse=True)

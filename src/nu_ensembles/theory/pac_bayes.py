@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.theory.prior import log_normaliser
 from nu_ensembles.theory.tails import BoundedLoss, SubGaussianLoss
@@ -66,6 +67,7 @@ class Bound:
         """The bound on the expected NLL of the ensemble."""
         return self.training_nll + self.variance + self.complexity
 
+    @checked
     def vacuous(self, n_classes: int) -> bool:
         """Whether the bound promises no more than guessing uniformly, whose NLL is ln c.
 
@@ -75,6 +77,7 @@ class Bound:
         return self.total >= float(np.log(n_classes))
 
 
+@checked
 def bound(
     *,
     member_nll: ArrayLike,
@@ -150,6 +153,7 @@ def bound(
     )
 
 
+@checked
 def best_bound(grid: Sequence[float] = GAMMA_GRID, **arguments: Any) -> Bound:
     """The smallest corrected bound over a grid of gammas, paid for by a union bound over the grid.
 
