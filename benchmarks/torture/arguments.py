@@ -96,7 +96,7 @@ def _with_a_flaw(honest: np.ndarray, rng: np.random.Generator) -> Any:
         lambda a: a.astype(str),
         lambda a: a.astype(bool),
         lambda a: a.astype(complex),
-        lambda a: a.tolist()[:-1] + [[None]],
+        lambda a: [*a.tolist()[:-1], [None]],
         lambda a: np.full_like(a, 0),
         lambda a: a.astype(np.float16),
         lambda a: np.ma.masked_array(a, np.ones(a.shape, bool)),

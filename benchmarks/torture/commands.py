@@ -1,4 +1,4 @@
-"""Kills of what else writes: fit without a run folder, save, predict, corrupt, demo, study; then the same command again.
+"""Kills of what else writes: fit without a run folder, save, predict, corrupt, demo, study; then the same once more.
 
 Simulated, like those of `kills.py`. What a demo and a study train keeps nothing on the way, and takes long: they are
 given numbers that were there before, and what they write is killed.
@@ -44,11 +44,11 @@ class Command(NamedTuple):
     before: Callable[[Path], Any] = lambda _: None
 
 
-class Lost(Exception):
+class LostError(Exception):
     """What was there before is gone, and nothing has taken its place."""
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The command line ended with 2."""
 
 
@@ -84,7 +84,7 @@ def _again(tally: Tally, command: Command, folder: Path, right: Any) -> None:
     def call() -> bool:
         try:
             command.call(folder)
-        except Refused as error:
+        except RefusedError as error:
             # All was there when it was killed: nothing else may be refused.
             if "exists already" not in str(error) and "finished run" not in str(error):
                 said.append(f"cannot go on: {error}")
@@ -151,15 +151,15 @@ def all_commands(data: Path, rng: np.random.Generator, stack: contextlib.ExitSta
         n_deployed=1, deployed_passes=2, n_labels=30, n_unlabeled=40, n_members=2, hidden=(8,), last_step=12
     )
     result = demo_run.run_demo(1, 3, data / "demo", verbose=0, settings=settings, command="demo")
-    stack.enter_context(mock.patch.object(demo_run, "run_demo", lambda *_, **__: result))
+    stack.enter_context(mock.patch.object(demo_run, "run_demo", return_value=result))
     # Drawing its page takes a second; how it is written does not depend on what is drawn.
-    stack.enter_context(mock.patch("nu_ensembles_studies.demo.page.demo_page", lambda _: {}))
+    stack.enter_context(mock.patch("nu_ensembles_studies.demo.page.demo_page", return_value={}))
     stack.enter_context(mock.patch("nu_ensembles.report.page.write_page", _page))
     demo = ["demo", "--overwrite", "--json", "--quiet", "--out"]
 
     def demonstrated(to: Path) -> None:
         if not any((to / name / "results.json").exists() for name in ("out", ".out.earlier")):
-            raise Lost
+            raise LostError
         _run(*demo, to / "out")
 
     yield Command("demo --overwrite", demonstrated, _demo, lambda to: result.save(to / "out"))
@@ -173,14 +173,14 @@ def _run(*words: Any) -> None:
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
         code = main([str(word) for word in words])
     if code:
-        raise Refused(said.getvalue().strip().splitlines()[-1])
+        raise RefusedError(said.getvalue().strip().splitlines()[-1])
 
 
 def _save(ensemble: nu.Ensemble, folder: Path) -> None:
     try:
         ensemble.save(folder)
     except nu.InputError as error:
-        raise Refused(str(error)) from None
+        raise RefusedError(str(error)) from None
 
 
 def _rows(path: Path) -> list[Any]:
@@ -213,7 +213,7 @@ def _study(folder: Path) -> None:
     try:
         run_study("table1", options, folder / "study", StudyRunOptions(verbose=0), page=False)
     except nu.InputError as error:
-        raise Refused(str(error)) from None
+        raise RefusedError(str(error)) from None
 
 
 def _cells(folder: Path) -> list[Any]:

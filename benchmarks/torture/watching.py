@@ -1,8 +1,8 @@
 """What lies on the disk before every file operation: what a kill at that moment would leave.
 
-A kill leaves what the operations before it have done. So a folder is copied before every operation that something does
-in it, and every copy is what a killed process leaves: as many kills as there are operations, in one process. A file that
-is still being written has by then all or nothing of its content; `torn` cuts it anywhere.
+A kill leaves what the operations before it have done. So a folder is copied before every operation that changes it, and
+every copy is what a killed process leaves: as many kills as there are operations, in one process. A file that is still
+being written has by then all or nothing of its content; `torn` cuts it anywhere.
 """
 
 from __future__ import annotations

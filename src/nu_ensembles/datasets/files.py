@@ -96,7 +96,10 @@ def read_table(
     if path.stat().st_size == 0:
         raise DamagedFileError(f"{path} is empty (0 bytes): save or copy it again.")
     refuse_another_format(path, ending)
-    return _READERS[kind](path, options)
+    try:
+        return _READERS[kind](path, options)
+    except MemoryError:
+        raise InputError(f"{path} does not fit into memory: give fewer rows or columns.") from None
 
 
 def _unknown_type(path: Path, kind: str) -> InputError:

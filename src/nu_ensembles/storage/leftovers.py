@@ -1,4 +1,4 @@
-"""What killed processes left behind: half-written files and folders, and the locks of places, where nobody holds them."""
+"""What killed processes left behind: half-written files and folders, and the locks of places that nobody holds."""
 
 from __future__ import annotations
 
