@@ -20,6 +20,7 @@ from makers import (
     studies,
     taken_elsewhere,
     theory,
+    torture,
     walk,
 )
 from makers.files import ROOT, Maker
@@ -36,6 +37,7 @@ MAKERS: dict[str, Maker] = {
     "metrics": metrics.MAKER,
     "taken-elsewhere": taken_elsewhere.MAKER,
     "theory": theory.MAKER,
+    "torture": torture.MAKER,
     "tables": own_tables.MAKER,
     "walk": walk.MAKER,
     "speed": speed.MAKER,

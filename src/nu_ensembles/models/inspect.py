@@ -18,8 +18,8 @@ from nu_ensembles.checks import checked, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.model import Model, join_variables, logits_and_features, split_variables
 
-# Values of a row; more than any memory holds of a few.
-LARGEST_ROW = 1 << 32
+# Values of a row: beyond this, sizes are no longer told apart.
+LARGEST_ROW = 1 << 53
 
 
 @checked
