@@ -178,7 +178,7 @@ def _around_a_command(tally: Tally, name: str, call: Any, place: Path, rng: np.r
                 with broken:
                     return call(to)
             except RefusedError as error:
-                raise InputError(str(error).partition("error: ")[2]) from None
+                raise InputError(str(error).rpartition("error: ")[2]) from None
 
         return attempt
 
@@ -243,7 +243,7 @@ def _refusals(call: Callable[[], Any]) -> Any:
     try:
         return call()
     except RefusedError as error:
-        raise InputError(str(error).partition("error: ")[2]) from None
+        raise InputError(str(error).rpartition("error: ")[2]) from None
 
 
 def _two_fits(tally: Tally, place: Path, rows: Any) -> None:
