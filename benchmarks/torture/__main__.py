@@ -14,6 +14,7 @@ import dataclasses
 import importlib
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,8 @@ PARTS = {
     "commands": Part("kills", "commands", 300, 0.2),
     "signals": Part("kills", "signals", 24, 0.3),
 }
+# Bytes of a process.
+MOST_MEMORY = 8 << 30
 # How much is tried at least.
 BARS = {"kills": 1_000, "faults": 200, "files": 20_000, "arguments": 20_000}
 
@@ -110,6 +113,8 @@ def one_part(how: argparse.Namespace) -> int:
     """Runs one part here, and writes what it found."""
     warnings.simplefilter("ignore")
     part = PARTS[how.part]
+    # What takes more than that fails here, and not the whole machine.
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
     campaign = getattr(importlib.import_module(part.module), part.module)
     rng = np.random.default_rng([how.seed, list(PARTS).index(how.part)])
     attempts = part.attempts if how.attempts is None else how.attempts

@@ -34,8 +34,22 @@ BAD: tuple[Any, ...] = (
 SLOW = {"fit": 0.15, "EnsembleClassifier": 0.08, "NuEnsembleClassifier": 0.08, "EnsembleClassifier.fit": 0.1}
 SLOW |= {"NuEnsembleClassifier.fit": 0.1, "EnsembleClassifier.report": 0.02, "NuEnsembleClassifier.report": 0.02}
 SLOW |= {"Ensemble.export": 0.05, "Ensemble.compile": 0.05, "Ensemble.to_torch": 0.05, "corruptions.corrupt_all": 0.2}
+SLOW |= {"tune": 0.05}
 SLOW |= {"calibration.choose_calibrator": 0.2, "Blend.fit": 0.1, "TemperedForest.fit": 0.3}
 ESTIMATORS = ("Blend", "EnsembleClassifier", "NuEnsembleClassifier", "TemperedForest")
+# How much is to be done: who asks for more than can be done in a life is not refused.
+WORK = (
+    "cv",
+    "epochs",
+    "max_iter",
+    "n_estimators",
+    "n_members",
+    "n_points",
+    "n_resamples",
+    "n_stops",
+    "n_trials",
+    "steps",
+)
 # Of the options of an estimator: these are places, which are tried in other campaigns.
 PLACES = ("run_folder", "resume")
 
@@ -57,7 +71,10 @@ def arguments(attempts: int, seconds: float, rng: np.random.Generator, place: Pa
             _attempt(tally, world, name, None, None)
             continue
         parameter = parameters[int(rng.integers(0, len(parameters)))]
-        _attempt(tally, world, name, parameter, bad_value(right.get(parameter), rng))
+        value = bad_value(right.get(parameter), rng)
+        if parameter in WORK and isinstance(value, int | float) and not -1e4 < value < 1e4:
+            continue
+        _attempt(tally, world, name, parameter, value)
     shutil.rmtree(place, ignore_errors=True)
     return tally
 

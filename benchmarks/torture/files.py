@@ -70,7 +70,10 @@ def _models(tally: Tally, place: Path, rng: np.random.Generator, rows: Any) -> d
     }
     fitted = {
         "numbers": (tiny("search").set_params(calibration="temperature").fit(x, y, u), x),
-        "table": (nu.EnsembleClassifier(**options, companion="forest", calibration="vector_scaling").fit(words, y), words),
+        "table": (
+            nu.EnsembleClassifier(**options, companion="forest", calibration="vector_scaling").fit(words, y),
+            words,
+        ),
         "masks": (
             nu.EnsembleClassifier("mc_dropout", **options | {"model_options": {"hidden": (8,), "dropout": 0.2}}).fit(
                 x, y

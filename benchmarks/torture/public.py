@@ -33,7 +33,7 @@ LEFT_OUT = {
         calibration.FittedCalibrator methods.Batch methods.Members methods.Networks methods.Snapshots
         methods.TrainingRows corruptions.CorruptedSet datasets.ImageSet datasets.Table Ensemble""",
     "for those who write a method: what a base class or a protocol is": """
-        calibration.Calibrator methods.AnyMethod methods.BaseMethod methods.FeatureForward methods.Forward
+        calibration.Calibrator methods.BaseMethod methods.FeatureForward methods.Forward
         methods.LabelScheme methods.Method methods.ParameterForward methods.Procedure methods.Trainer methods.method""",
     "for those who write a network: called with what JAX traces, or as a decorator": """
         models.join_variables models.logits_and_features models.split_variables models.torch_rule""",
@@ -146,6 +146,14 @@ class World:
         member = {"probabilities": self.probabilities, "labels": self.labels}
         return {
             "fit": short | {"x": self.x, "y": self.y},
+            "tune": {
+                "space": {"learning_rate": {"log": [1e-4, 1e-2]}},
+                "n_trials": 1,
+                "max_iter": 2,
+                "n_members": 1,
+                "cv": 2,
+                "model_options": {"hidden": (4,)},
+            },
             "models.ModelSpec": {"name": "mlp", "options": ()},
             "models.build": {"name": "mlp", "options": None},
             "models.network_for": {"model": "mlp", "row_shape": (4,)},

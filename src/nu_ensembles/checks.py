@@ -145,6 +145,8 @@ def _kind(name: str) -> Kind | None:
         return lambda value: any(each.__name__ == name for each in type(value).__mro__), _OWN[name]
     if name.startswith(("Mapping[", "dict[")):
         return lambda value: isinstance(value, Mapping), "a dict"
+    if name.startswith("Literal["):
+        return lambda value: isinstance(value, str), f"one of {name[8:-1]}"
     if name.startswith("Callable["):
         return callable, "a function"
     found = _OF_VALUES.fullmatch(name)

@@ -27,6 +27,7 @@ POOLINGS: tuple[Pooling, ...] = ("geometric", "arithmetic")
 WEIGHT_PRIOR = 10.0
 
 
+@checked
 def pool(probabilities: Sequence[ArrayLike], weights: ArrayLike | None = None, pooling: str = "geometric") -> Values:
     """The pooled probabilities `[N, C]`.
 

@@ -93,7 +93,11 @@ class FittedCalibrator:
           state: what `state` returned, also after a round through JSON.
         """
         wanted = {field.name: field.type for field in dataclasses.fields(cls)}
-        if state.get("calibrator") != cls.name or set(state) != {"calibrator", *wanted}:
+        if (
+            not isinstance(state.get("calibrator"), str)
+            or state["calibrator"] != cls.name
+            or set(state) != {"calibrator", *wanted}
+        ):
             raise InputError(f"This is not the state of the calibrator {cls.name!r}: give what its state() returned.")
         calibrator = cls(**{name: _plain(name, state[name], str(kind)) for name, kind in wanted.items()})
         if not calibrator.fits_together():

@@ -259,7 +259,7 @@ class Ensemble(TakenElsewhere):
         scaling = self.standardisation
         same = {
             "network": self.model == model,
-            "classes": list(self.classes) == list(classes),
+            "classes": self.classes.tolist() == np.asarray(classes).tolist(),
             "input shape": self.row_shape == row_shape,
             "table of inputs": self.encoding == encoding,
             "input scaling": self.pixels == pixels

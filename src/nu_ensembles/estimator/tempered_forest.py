@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from nu_ensembles.checks import check_positive, check_whole
+from nu_ensembles.checks import check_positive, check_whole, checked
 from nu_ensembles.companion import Forest, grow
 from nu_ensembles.companion.trees import Trees
 from nu_ensembles.errors import InputError
@@ -131,6 +131,7 @@ class TemperedForest(ClassifierMixin, BaseEstimator):
         return about | self.trees_.state()
 
     @classmethod
+    @checked
     def from_state(cls, state: Mapping[str, Any]) -> TemperedForest:
         """A fitted forest that predicts as the one whose state it is; what it was trained with is not kept.
 

@@ -121,7 +121,10 @@ def check_labels(y: Any, classes: Sequence[Any] | np.ndarray | None, n_rows: int
         position = {label: number for number, label in enumerate(found.tolist())}
         if len(position) < len(found):
             raise InputError(f"classes names a class twice: {found.tolist()}; name each one once.")
-        strange = [label for label in dict.fromkeys(y.tolist()) if label not in position]
+        try:
+            strange = [label for label in dict.fromkeys(y.tolist()) if label not in position]
+        except TypeError:
+            raise InputError("y holds labels that are no text, number, boolean or date; give one of these.") from None
         if strange:
             raise InputError(
                 f"y holds the label {strange[0]!r}, which is not among the classes {found.tolist()}; leave its rows "

@@ -117,10 +117,10 @@ def bound(
     """
     if version not in VERSIONS:
         raise unknown_name("version", version, VERSIONS)
-    nlls, norms = (
-        np.atleast_1d(np.asarray(member_nll, float)),
-        np.atleast_1d(np.asarray(squared_norms, float)),
-    )
+    try:
+        nlls, norms = (np.atleast_1d(np.asarray(each, float)) for each in (member_nll, squared_norms))
+    except (TypeError, ValueError):
+        raise InputError("member_nll and squared_norms must be numbers, one of each per member.") from None
     if gamma_variance is None:
         gamma_variance = gamma if use_variance else 1.0
     if version == "as_printed" and (gamma_variance != gamma or n_grid != 1 or not use_variance):
