@@ -68,6 +68,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=28.0, help="at most, on two processes")
     parser.add_argument("--processes", type=int, default=2, help="how many parts run at a time")
     parser.add_argument("--only", nargs="*", choices=list(PARTS), default=list(PARTS), metavar="PART")
+    parser.add_argument("--share", type=float, default=1.0, help="of the attempts")
     parser.add_argument("--attempts", type=int, help="of every part, for a small sample")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--part", choices=list(PARTS), help=argparse.SUPPRESS)
@@ -82,7 +83,11 @@ def main() -> int:
     tried = Counter()
     for row in rows:
         tried[row["campaign"]] += row["tried"]
-    short = [] if how.attempts or how.only != list(PARTS) else [name for name, bar in BARS.items() if tried[name] < bar]
+    short = (
+        []
+        if how.attempts or how.share != 1 or how.only != list(PARTS)
+        else [name for name, bar in BARS.items() if tried[name] < bar]
+    )
     examples += [f"{name}: {tried[name]} attempts, where {BARS[name]} are asked for" for name in short]
     print_table(rows)
     print("\n".join(examples))
@@ -117,7 +122,7 @@ def one_part(how: argparse.Namespace) -> int:
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
     campaign = getattr(importlib.import_module(part.module), part.module)
     rng = np.random.default_rng([how.seed, list(PARTS).index(how.part)])
-    attempts = part.attempts if how.attempts is None else how.attempts
+    attempts = max(1, round(part.attempts * how.share)) if how.attempts is None else how.attempts
     with tempfile.TemporaryDirectory() as folder:
         tally = campaign(attempts, 60 * how.minutes * 2 * part.share, rng, Path(folder, how.part))
     how.out.write_text(json.dumps({"rows": tally.rows(), "examples": tally.examples}))
@@ -146,6 +151,7 @@ def write_results(how: argparse.Namespace, rows: list[Any], examples: list[str],
 
     options = f"--seed {how.seed} --minutes {how.minutes:g} --processes {how.processes}"
     options += f" --attempts {how.attempts}" if how.attempts else ""
+    options += f" --share {how.share:g}" if how.share != 1 else ""
     options += f" --only {' '.join(how.only)}" if how.only != list(PARTS) else ""
     about = {"command": f"python benchmarks/torture {options}", "seconds": round(seconds)}
     about |= {"environment": environment(), "bars": BARS}

@@ -18,7 +18,7 @@ import numpy as np
 from nu_ensembles.errors import InputError, MissingExtraError, NonFiniteLossError
 
 # Where scikit-learn checks what estimators are given.
-SCIKIT_LEARN = os.path.join("sklearn", "utils")
+SCIKIT_LEARN = f"{os.sep}sklearn{os.sep}"
 DOCUMENTED = (InputError, MissingExtraError, NonFiniteLossError)
 # Seconds of the processor that an answer may take, and of the clock after which none is awaited.
 LONGEST, NO_ANSWER = 5.0, 120

@@ -54,6 +54,7 @@ def build(name: str, **options: Any) -> AnyMethod:
     return METHODS[name](**options)
 
 
+@checked
 def method_for(method: AnyMethod | str, n_unlabeled: int) -> AnyMethod:
     """The method that will run on so many unlabelled rows: `Nu(0)` is `Standard()`.
 
