@@ -3,7 +3,10 @@
 from nu_ensembles.models.torch_import import (  # noqa: F401  (each fills the table)
     rules_convolutions,
     rules_elementwise,
+    rules_fourier,
+    rules_gathering,
     rules_indexing,
+    rules_linear_algebra,
     rules_making,
     rules_normalisation,
     rules_pooling,
