@@ -13,7 +13,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from nu_ensembles.models.torch_import.rules import torch_rule
+from nu_ensembles.models.torch_import.channels_last import number_by_number
+from nu_ensembles.models.torch_import.rules import RULES, torch_rule
+
+_EARLIER = frozenset(RULES)
+_NOT_ALONE = ("aten.glu", "aten.prelu", "aten._prelu", "operator.")
 
 UNARY: dict[str, Callable[[Any], Any]] = {
     "abs": lambda x: _length(x),
@@ -27,7 +31,6 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "ceil": jnp.ceil,
     "cos": jnp.cos,
     "cosh": jnp.cosh,
-    "digamma": lax.digamma,
     "erf": lax.erf,
     "erfc": lax.erfc,
     "erfinv": lax.erf_inv,
@@ -288,3 +291,7 @@ def gelu(x: Array, approximate: str = "none") -> Array:
 def glu(x: Array, dim: int = -1) -> Array:
     value, gate = jnp.split(x, 2, axis=dim)
     return value * jax.nn.sigmoid(gate)
+
+
+# All but those that look at an axis, or at sizes.
+number_by_number([name for name in RULES if name not in _EARLIER and not name.startswith(_NOT_ALONE)])
