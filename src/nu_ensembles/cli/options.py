@@ -199,3 +199,23 @@ class RunOptions:
     run_folder: Path | None = None
     resume: Annotated[bool, FLAG] = False
     checkpoint_seconds: float = 30.0
+
+
+@Parameter(name="*", group=RUN)
+@dataclasses.dataclass(frozen=True)
+class PlaceOptions:
+    """Where work is carried out.
+
+    Attributes:
+      on: here, processes (beside this one), or ray: the tasks of a Ray cluster, where package and data are, too.
+      address: Of the Ray cluster's head, HOST:PORT, given on one of its nodes, or auto; by default RAY_ADDRESS.
+      cpus_per_task: Processors that a task gets there.
+      gpus_per_task: GPUs that a task gets there; .25 lets four tasks share one.
+      retries: How often a task is run again whose worker or node died.
+    """
+
+    on: Literal["here", "processes", "ray"] = "here"
+    address: str | None = None
+    cpus_per_task: float = 1.0
+    gpus_per_task: float = 0.0
+    retries: int = 3

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nu_ensembles.cli.options import DATA, OUTPUT, Columns, Json
+from nu_ensembles.cli.options import DATA, OUTPUT, Columns, Json, PlaceOptions
 from nu_ensembles.cli.output import number, show, table
+from nu_ensembles.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
+
+_PLACE = PlaceOptions()
 
 # How many rows and classes are shown where the predictions go to no file.
 ROWS_SHOWN = 10
@@ -26,6 +29,7 @@ def predict(
     *,
     drop: Annotated[Columns, Parameter(group=DATA)] = (),
     keep: Annotated[Columns, Parameter(group=DATA)] = (),
+    place: PlaceOptions = _PLACE,
     out: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
     json: Json = False,
 ) -> None:
@@ -40,7 +44,11 @@ def predict(
     nu-ensembles predict model new_photos/ --out predictions.parquet
     nu-ensembles predict model new.csv
     zcat new.csv.gz | nu-ensembles predict model - --json
+    nu-ensembles predict model parquet_files/ --on ray --out predictions/
     ```
+
+    With `--on ray` (or processes) DATA is a folder of .parquet files, each a task, and --out a folder for as many
+    files of the same names; the same command goes on after a kill.
 
     Args:
       model: Folder that fit has written.
@@ -54,11 +62,44 @@ def predict(
     from nu_ensembles.datasets.predictions import check_predictions_path
     from nu_ensembles.storage import claimed
 
+    if place.on != "here":
+        show(*_predicted_elsewhere(model, data, drop, keep, out, place), json)
+        return
     if out is not None:
         check_predictions_path(out)
     with contextlib.nullcontext() if out is None else claimed(out):
         result, text = _predicted(model, data, drop, keep, out)
     show(result, text, json)
+
+
+def _predicted_elsewhere(
+    model: Path, data: Path, drop: Sequence[str], keep: Sequence[str], out: Path | None, place: PlaceOptions
+) -> tuple[dict[str, Any], str]:
+    """Files predicted by other processes or machines: what to print, as an object and in words."""
+    from nu_ensembles.cli.data import DataDescription
+    from nu_ensembles.ensemble import Ensemble
+    from nu_ensembles.progress import counting_bar
+    from nu_ensembles_studies.run.executors import executor_on
+    from nu_ensembles_studies.run.predicting import Predicting, predict_files
+
+    files = sorted(data.glob("*.parquet")) if data.is_dir() else []
+    if not files:
+        raise InputError(f"--on {place.on} predicts a folder of .parquet files, and {data} is none.")
+    if out is None:
+        raise InputError(f"--on {place.on} needs --out, a folder for the files of predictions.")
+    description = DataDescription.of(Ensemble.load(model))
+    reading = {
+        "columns": description.feature_names,
+        "drop": tuple(drop),
+        "ignore": tuple(name for name in (description.target, *description.dropped) if name is not None),
+        "keep": tuple(keep or description.kept),
+        "column_types": description.column_types,
+    }
+    how = Predicting(model.resolve(), out.resolve(), reading)
+    with executor_on(**vars(place)) as executor, counting_bar("predicting", len(files)) as told:
+        n_new = predict_files(how, [file.resolve() for file in files], executor, told)
+    result = {"command": "predict", "out": out, "n_files": len(files), "n_files_now": n_new}
+    return result, f"{len(files)} files of predictions in {out}, {n_new} of them now."
 
 
 def _predicted(

@@ -17,8 +17,9 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from nu_ensembles.engine.blocks import Block, LastingOrders, block_of, block_shapes, steps_a_block
-from nu_ensembles.engine.fast.compilation import jitted_without_search, leave_out_slow_engines, step_options
+from nu_ensembles.engine.fast.compilation import jitted_quickly, leave_out_slow_engines, step_options
 from nu_ensembles.engine.fast.host_steps import host_steps, lowered_halves
+from nu_ensembles.engine.fast.lane_by_lane import drawn_for_lanes
 from nu_ensembles.engine.fast.threads import side_by_side
 from nu_ensembles.engine.finite import state_is_finite
 from nu_ensembles.engine.initial import initial_auxiliary, initial_state, initial_state_shapes
@@ -30,11 +31,11 @@ from nu_ensembles.models.inspect import read_network
 # What becomes of a run when a lane's loss is not finite.
 Failures = Literal["raise", "mark"]
 
-jitted_is_finite = jitted_without_search(state_is_finite, static_argnames=("custom",))
+jitted_is_finite = jitted_quickly(state_is_finite, static_argnames=("custom",))
 # Neither this nor `lane_rows` takes the whole program: another method or number of rows shares their compilation.
-jitted_initial_state = jitted_without_search(initial_state, static_argnames=("model", "custom", "dtype"))
+jitted_initial_state = jitted_quickly(initial_state, static_argnames=("model", "custom", "dtype"))
 # A program of its own, so that all methods share the networks' initialisation.
-jitted_initial_auxiliary = jitted_without_search(initial_auxiliary, static_argnames=("model", "dtype"))
+jitted_initial_auxiliary = jitted_quickly(initial_auxiliary, static_argnames=("model", "dtype"))
 
 
 class Run:
@@ -112,7 +113,7 @@ class Run:
             after the compiled call.
         """
         if self._state is None and to_step > 0:
-            self._prepare()
+            self.get_ready()
         self._refuse_failures()  # a run that failed is not carried on as if it had not
         while self.step < to_step:
             number = self.step // self.steps_a_block
@@ -152,7 +153,7 @@ class Run:
 
     # How a run starts
 
-    def _prepare(self) -> None:
+    def get_ready(self) -> None:
         """Draws the initial state and the first block, and compiles the steps meanwhile: several programs at once.
 
         Called when they are first needed, JAX would compile them one after another.
@@ -183,8 +184,12 @@ class Run:
 
     def _initial_state(self) -> LaneState:
         program, lanes = self.program, self.lanes
-        hyper = lanes.key, lanes.learning_rate, lanes.weight_decay
-        state = jitted_initial_state(program.model, program.optimiser, program.dtype, *hyper, self._example)
+        how = program.model, program.optimiser, program.dtype
+
+        def draw(*of_lanes: Array) -> LaneState:
+            return jitted_initial_state(*how, *of_lanes, self._example)
+
+        state = drawn_for_lanes(draw, lanes.key, lanes.learning_rate, lanes.weight_decay)
         if not lanes.method.has_parameters:
             return state
         auxiliary, auxiliary_state = jitted_initial_auxiliary(*self._of_auxiliary)

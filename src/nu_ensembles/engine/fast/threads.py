@@ -7,9 +7,10 @@ its own thread, train in 20 ms a lane (LeNet, 64 images of 32x32, two cores) whe
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -35,6 +36,15 @@ def _with_settings_of_here(task: Callable[..., Result]) -> Callable[..., Result]
             return task(*arguments)
 
     return carried_out
+
+
+@contextlib.contextmanager
+def in_background(task: Callable[[], object]) -> Iterator[None]:
+    """Within it the task runs in a thread of its own, with JAX's settings of here; its error is raised at the end."""
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(_with_settings_of_here(task))
+        yield
+        future.result()
 
 
 def side_by_side(tasks: Sequence[Callable[[threading.Event], Result]]) -> list[Result]:
