@@ -141,12 +141,12 @@ class CompiledEnsemble:
 
 def _program(ensemble: Exportable, outputs: tuple[str, ...]) -> Callable[[np.ndarray], dict[str, Array]]:
     """From network rows to the outputs, compiled for each number of rows."""
-    variables = ensemble.params, ensemble.model_state
+    variables: tuple[Any, Any] = ensemble.params, ensemble.model_state
     n_bytes = sum(leaf.nbytes for leaf in jax.tree.leaves(variables))
     if n_bytes <= MOST_CONSTANT_BYTES:
-        return jax.jit(lambda x: answers(ensemble, *variables, x, outputs))
-    given = jax.jit(lambda variables, x: answers(ensemble, *variables, x, outputs))
-    return functools.partial(given, jax.device_put(variables))
+        return jax.jit(lambda x: answers(ensemble, variables[0], variables[1], x, outputs))
+    program = jax.jit(lambda given, x: answers(ensemble, given[0], given[1], x, outputs))
+    return functools.partial(program, jax.device_put(variables))
 
 
 def _most_rows(ensemble: Exportable) -> int:

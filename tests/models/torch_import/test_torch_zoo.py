@@ -38,7 +38,8 @@ def of_torchvision(name: str, **options: Any) -> Callable[[], Any]:
 
 def of_timm(name: str, **options: Any) -> Callable[[], Any]:
     def make() -> Any:
-        need("torchvision"), need("timm")
+        need("torchvision")
+        need("timm")
         import timm  # pyright: ignore[reportMissingImports]
 
         return timm.create_model(name, num_classes=N_CLASSES, **options)
@@ -55,9 +56,7 @@ def need(package: str) -> None:
 
 def _compiled_operators() -> None:
     """torchvision's wheels are for PyTorch with CUDA; its import without misses operators that no network here has."""
-    try:
-        torch.ops.torchvision.nms  # noqa: B018
-    except AttributeError:
+    if not hasattr(torch.ops.torchvision, "nms"):
         with_names = torch.library.Library("torchvision", "FRAGMENT")
         for name in ("nms", "qnms"):
             with_names.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
@@ -104,7 +103,8 @@ def network(request: pytest.FixtureRequest) -> Any:
         if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
             # Channels that hardly vary within four rows would make PyTorch's own gradients hang on the last bit.
             module.eps = 0.1
-            module.running_mean.normal_(0, 0.1), module.running_var.uniform_(0.5, 1.5)
+            module.running_mean.normal_(0, 0.1)
+            module.running_var.uniform_(0.5, 1.5)
     network.side = side
     return network
 
