@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from nu_ensembles.models.torch_import.rules import RULES, Images, Rule
@@ -74,8 +75,9 @@ def number_by_number(names: Sequence[str]) -> None:
 def _alike(compute: Callable[..., Any]) -> Images:
     def images(arguments: Sequence[Any], options: dict[str, Any]) -> Any:
         dimensions = {each.array.ndim for each in arguments if isinstance(each, ChannelsLast)}
-        others = [each.ndim for each in arguments if isinstance(each, Array)]
-        if len(dimensions) != 1 or any(isinstance(each, ChannelsLast) for each in options.values()):
+        others = [each.ndim for each in arguments if isinstance(each, (Array, np.ndarray))]
+        # Tensors among the options are too rare to be worth a thought.
+        if len(dimensions) != 1 or any(isinstance(each, (ChannelsLast, Array)) for each in options.values()):
             return None
         (ndim,) = dimensions
         if any(each > ndim for each in others):
@@ -89,7 +91,7 @@ def _turned(value: Any, ndim: int) -> Any:
     """An argument beside images with channels last."""
     if isinstance(value, ChannelsLast):
         return value.array
-    if not isinstance(value, Array) or value.ndim == 0:
+    if not isinstance(value, (Array, np.ndarray)) or value.ndim == 0:
         return value
     return jnp.moveaxis(value.reshape(*(1,) * (ndim - value.ndim), *value.shape), 1, -1)
 
