@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from nu_ensembles.deployment.telling_apart import FOLDS, told_apart
 from nu_ensembles.problem import Problem
+from nu_ensembles.rows import LazyRows
 
 # More rows than this a side hardly narrow the interval (±.02), and every fit does the test: it should cost little.
 MOST_ROWS = 500
@@ -107,7 +108,7 @@ def two_sample_test(
     features: Sequence[str] = ()
     if p_value < LEVEL:
         found = max(found, _auroc(_of_forest(rows, inside, seed), inside))
-        features = () if feature_names is None else _differing_features(*parts, feature_names)
+        features = () if feature_names is None else _differing_features(parts[0], parts[1], feature_names)
     auroc, error = found
     low, high = np.clip([auroc - NORMAL_95 * error, auroc + NORMAL_95 * error], 0.0, 1.0)
     power = power_of(n, m, least=float(np.quantile(best.auroc[1:], 1 - LEVEL)))
@@ -146,7 +147,13 @@ def unseen_columns(problem: Problem, most: int = 3) -> list[str]:
         return []
     constant = np.flatnonzero((x == x[:1]).all(axis=0))
     names = problem.feature_names or [f"column {number + 1}" for number in range(x.shape[1])]
-    return [str(names[each]) for each in constant if (u[:, each] != x[0, each]).any()][:most]
+    parts = u.in_parts() if isinstance(u, LazyRows) else [u]
+    varies = np.zeros(len(constant), bool)
+    for part in parts:
+        varies |= (part[:, constant] != x[0, constant]).any(axis=0)
+        if varies.sum() >= min(most, len(constant)):
+            break
+    return [str(names[each]) for each in constant[varies]][:most]
 
 
 def power_of(n: int, m: int, auroc: float = FAR_APART, least: float | None = None) -> float:
@@ -157,16 +164,15 @@ def power_of(n: int, m: int, auroc: float = FAR_APART, least: float | None = Non
     """
     beats_two, both_beat = auroc / (2 - auroc), 2 * auroc**2 / (1 + auroc)
     variance = auroc * (1 - auroc) + (n - 1) * (beats_two - auroc**2) + (m - 1) * (both_beat - auroc**2)
-    if least is None:
-        least = 0.5 + float(norm.isf(LEVEL)) * ((n + m + 1) / (12 * n * m)) ** 0.5
-    return float(norm.cdf((auroc - least) / (variance / (n * m)) ** 0.5))
+    by_chance = 0.5 + float(norm.isf(LEVEL)) * ((n + m + 1) / (12 * n * m)) ** 0.5
+    return float(norm.cdf((auroc - (by_chance if least is None else least)) / (variance / (n * m)) ** 0.5))
 
 
 def _subsample(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """At most `MOST_ROWS` rows, flat and float64."""
     if len(rows) > MOST_ROWS:
         rows = rows[rng.choice(len(rows), MOST_ROWS, replace=False)]
-    return rows.reshape(len(rows), -1).astype(np.float64)
+    return rows[:].reshape(len(rows), -1).astype(np.float64)
 
 
 def _few_columns(rows: np.ndarray, seed: int) -> np.ndarray:
