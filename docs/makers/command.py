@@ -20,7 +20,6 @@ from makers import (
     studies,
     taken_elsewhere,
     theory,
-    torture,
     walk,
 )
 from makers.files import ROOT, Maker
@@ -37,7 +36,6 @@ MAKERS: dict[str, Maker] = {
     "metrics": metrics.MAKER,
     "taken-elsewhere": taken_elsewhere.MAKER,
     "theory": theory.MAKER,
-    "torture": torture.MAKER,
     "tables": own_tables.MAKER,
     "walk": walk.MAKER,
     "speed": speed.MAKER,
