@@ -30,8 +30,18 @@ def _share(value: float | None) -> str:
 
 
 def rules() -> str:
+    """The rule and others, on the trainings with which it was made and on those that confirm it."""
+    return _rules("deployment-rules")
+
+
+def earlier_rules() -> str:
+    """What was compared when the rule had two candidates."""
+    return _rules("deployment-rules-of-two")
+
+
+def _rules(name: str) -> str:
     """Every rule on every role: NLL where the shift hurts and where it does not, ECE, and the source."""
-    found = stored("deployment-rules")
+    found = stored(name)
     parts = []
     head = ["rule", "NLL where it hurts", "worst", "ECE lower", "NLL where too sure", "ECE lower"]
     head += ["NLL where harmless", "worst", "source NLL", "worst"]
@@ -43,7 +53,8 @@ def rules() -> str:
             f"ensemble is too sure), {first['n_harmless']} on which it does not"
         )
         title = f"**{TITLES[role]}**: {counts}, {len(of_role['shifts'])} shifts, seeds {seeds}."
-        rows = [[name, *_cells(scores)] for name, scores in of_role["rules"].items() if _measured(scores)]
+        measured = {name: scores for name, scores in of_role["rules"].items() if _measured(scores)}
+        rows = [[name, *_cells(scores)] for name, scores in measured.items()]
         parts += [title, "", *table(head, rows), ""]
     return "\n".join([*parts, _source(found), ""])
 
@@ -69,7 +80,7 @@ def _cells(scores: dict[str, Any]) -> list[str]:
 
 def priors() -> str:
     """What moving probabilities to other class shares did."""
-    found = stored("deployment-rules")
+    found = stored("deployment-rules-of-two")
     runs = [run for of_role in found["roles"].values() for run in of_role["priors"]]
     head = ["deployment", "runs", "moved", "NLL of these", "worst of these"]
     kinds = {
