@@ -175,7 +175,7 @@ def test_sigterm_keeps_it_before_it_ends(
 ) -> None:
     seen, looks = under_shift._Trials._seen, []
     n_first, n_second = (int(np.isfinite(losses).all(axis=-1).sum()) for losses in found.out_of_fold.losses[:2])
-    number = n_first + (1 if stop == "first" else n_second)
+    number, n_begun = (n_first + 1, 2) if stop == "first" else (n_first + 2 * n_second, 3)
 
     def then_stop(self: Any, pool: LanePool) -> Any:
         looks.append(pool)
@@ -187,8 +187,6 @@ def test_sigterm_keeps_it_before_it_ends(
         patch.setattr(under_shift._Trials, "_seen", then_stop)
         with pytest.raises(Terminated, match="can be resumed"):
             searched(tmp_path / "run", job, folds, every_seconds=1e9)
-    assert {path.name for path in (tmp_path / "run" / "checkpoints").glob("*.json")} == {
-        "search-0.json",
-        "search-1.json",
-    }
+    kept = {path.name for path in (tmp_path / "run" / "checkpoints").glob("*.json")}
+    assert kept == {f"search-{number}.json" for number in range(n_begun)}
     assert_same_bits(searched(tmp_path / "run", job, folds), found)
