@@ -17,7 +17,17 @@ import nu_ensembles as nu
 
 PAGES = Path(__file__).parent / "api"
 PACKAGE = nu.__name__
-ROOMS = ("calibration", "corruptions", "datasets", "methods", "metrics", "models", "theory", "report.figures")
+ROOMS = (
+    "calibration",
+    "corruptions",
+    "datasets",
+    "methods",
+    "metrics",
+    "models",
+    "theory",
+    "searches",
+    "report.figures",
+)
 # A directive, or the page's module for the names of those that follow; then the indented lines below it.
 DIRECTIVE = re.compile(r"^\.\. (auto\w+|data|currentmodule):: (\S+)\n((?:[ \t]+\S.*\n|\n(?=[ \t]))*)", re.MULTILINE)
 SECTION = re.compile(r"^(Args|Attributes):\n((?:[ ]+.*\n|\n)+)", re.MULTILINE)

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from nu_ensembles._version import __version__
 
 if TYPE_CHECKING:
-    from nu_ensembles import calibration, corruptions, datasets, methods, metrics, models, report, theory
+    from nu_ensembles import calibration, corruptions, datasets, methods, metrics, models, report, searches, theory
     from nu_ensembles.ensemble import Ensemble
     from nu_ensembles.errors import DamagedFileError, DataWarning, IdleMembersWarning, InputError, NonFiniteLossError
     from nu_ensembles.estimator import Blend, EnsembleClassifier, NuEnsembleClassifier, TemperedForest
     from nu_ensembles.methods.labels import random_labels
     from nu_ensembles.models import Model
     from nu_ensembles.problem import Unlabeled
+    from nu_ensembles.searches import tune
     from nu_ensembles.training import fit
 
 _HOME = {
@@ -36,8 +37,9 @@ _HOME = {
     "Unlabeled": "problem",
     "fit": "training",
     "random_labels": "methods.labels",
+    "tune": "searches",
 }
-_ROOMS = ("calibration", "corruptions", "datasets", "methods", "metrics", "models", "report", "theory")
+_ROOMS = ("calibration", "corruptions", "datasets", "methods", "metrics", "models", "report", "searches", "theory")
 
 __all__ = [
     "Blend",
@@ -62,7 +64,9 @@ __all__ = [
     "models",
     "random_labels",
     "report",
+    "searches",
     "theory",
+    "tune",
 ]
 
 

@@ -34,11 +34,20 @@ def untrained(model: nu.Model, row_shape: tuple[int, ...], **fields: Any) -> nu.
 
 
 @pytest.mark.parametrize(
-    ("name", "row_shape"), [("mlp", (5,)), ("lenet", (9, 8, 3)), ("lenet", (8, 8)), ("wrn-10-1", (9, 8, 3))]
+    ("name", "row_shape", "options"),
+    [
+        ("mlp", (5,), {}),
+        ("mlp", (5,), {"ramps": True}),
+        ("lenet", (9, 8, 3), {}),
+        ("lenet", (8, 8), {}),
+        ("wrn-10-1", (9, 8, 3), {}),
+    ],
 )
-def test_built_in_networks_give_the_same_probabilities_in_pytorch(name: str, row_shape: tuple[int, ...]) -> None:
-    ensemble = untrained(nu.models.build(name, 3), row_shape, temperature=1.5)
-    x = np.random.default_rng(1).normal(size=(6, *row_shape)).astype(np.float32)
+def test_built_in_networks_give_the_same_probabilities_in_pytorch(
+    name: str, row_shape: tuple[int, ...], options: dict[str, Any]
+) -> None:
+    ensemble = untrained(nu.models.build(name, 3, **options), row_shape, temperature=1.5)
+    x = 2 * np.random.default_rng(1).normal(size=(6, *row_shape)).astype(np.float32)
     with torch.no_grad():
         module = ensemble.to_torch()
         np.testing.assert_allclose(module(torch.from_numpy(x)).numpy(), ensemble.predict_proba(x), atol=1e-6)

@@ -18,6 +18,7 @@ from nu_ensembles.errors import InputError
 NAMED = [
     ("mlp", {}),
     ("mlp", {"hidden": [32], "dropout": 0.1}),
+    ("mlp", {"ramps": True}),
     ("mlp_large", {}),
     ("lenet", {"dtype": "bfloat16"}),
     ("wide_resnet", {"depth": 16, "widen": 1}),

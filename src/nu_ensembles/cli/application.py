@@ -31,6 +31,7 @@ from nu_ensembles.cli.profile import profile
 from nu_ensembles.cli.report import report
 from nu_ensembles.cli.serve import serve
 from nu_ensembles.cli.study import study
+from nu_ensembles.cli.tune import tune
 from nu_ensembles.errors import InputError, MissingExtraError, NonFiniteLossError
 from nu_ensembles.lifecycle.interrupts import Terminated, termination_raises
 
@@ -45,6 +46,7 @@ of training are chosen on held-out rows; beta = 0 is a standard ensemble. To see
 nu-ensembles demo
 nu-ensembles check train.csv --unlabeled more.csv --target label
 nu-ensembles fit train.csv --unlabeled more.csv --target label --out model
+nu-ensembles tune train.csv --target label --space space.yaml
 nu-ensembles evaluate model test.csv --target label
 nu-ensembles predict model new.csv --out predictions.csv
 nu-ensembles export model --format onnx
@@ -66,7 +68,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 for number, command in enumerate(
-    (demo, check, fit, predict, evaluate, confirm, export, serve, corrupt, study, report, doctor, profile)
+    (demo, check, fit, tune, predict, evaluate, confirm, export, serve, corrupt, study, report, doctor, profile)
 ):
     app.command(command, sort_key=number, config=from_config_file if command is fit else None)
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from nu_ensembles.ensemble.trained import Ensemble
 
 # Version 1 knows nothing of dropout masks, version 2 nothing of tables, version 3 nothing of calibrators, version 4
-# nothing of companions, version 5 nothing of networks around others; what has none of these is still written as version
-# 1, for older versions to read.
-FORMAT = 6
+# nothing of companions, version 5 nothing of networks around others, version 6 nothing of ramps; what has none of these
+# is still written as version 1, for older versions to read.
+FORMAT = 7
 MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"
 COMPANION = "companion/"
 
@@ -189,7 +189,10 @@ def _wrapped(manifest: Manifest, network: Model, folder: Path) -> Model:
 
 def _format(ensemble: Ensemble) -> int:
     """The oldest version of the manifest that says all there is."""
-    if unwrapped(ensemble.model)[1] is not None:
+    network, wrapper = unwrapped(ensemble.model)
+    if network.spec is not None and dict(network.spec.options).get("ramps"):
+        return 7
+    if wrapper is not None:
         return 6
     if ensemble.companion is not None:
         return 5

@@ -7,6 +7,7 @@ that the networks' own files give them.
 # pyright: reportMissingImports=false
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from nu_ensembles.models.ramps import BOUND, FARTHEST, KNOTS
 
 Weights = Mapping[str, Any]
 
@@ -60,13 +63,22 @@ def _channels_first(x: Tensor) -> Tensor:
     return x[:, None] if x.ndim == 3 else x.permute(0, 3, 1, 2)
 
 
+def ramped(x: Tensor) -> Tensor:
+    """See `models/ramps.py`."""
+    x = x.clamp(-FARTHEST, FARTHEST)
+    bounded = x / torch.sqrt(1 + torch.square(x / BOUND))
+    ramps = [((bounded - a) / (b - a)).clamp(0, 1) - 0.5 for a, b in itertools.pairwise(KNOTS)]
+    return torch.cat([bounded, *ramps], dim=-1)
+
+
 class TorchMLP(nn.Module):
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights, ramps: bool = False) -> None:
         super().__init__()
+        self.ramps = ramps
         self.layers = nn.ModuleList(Dense(each) for each in _numbered(weights, "Dense"))
 
     def forward(self, x: Tensor) -> Tensor:
-        h = x.flatten(1)
+        h = ramped(x.flatten(1)) if self.ramps else x.flatten(1)
         *hidden, last = self.layers
         for layer in hidden:
             h = functional.relu(layer(h))

@@ -12,6 +12,7 @@ from nu_ensembles.models.inspect import read_network
 from nu_ensembles.models.lenet import lenet
 from nu_ensembles.models.mlp import mlp, mlp_large
 from nu_ensembles.models.model import Model, ModelSpec
+from nu_ensembles.models.ramps import wants_ramps
 from nu_ensembles.models.signal import signal
 from nu_ensembles.models.wide_resnet import wide_resnet
 
@@ -49,7 +50,13 @@ def build(name: str, n_classes: int, **options: Any) -> Model:
     return BUILDERS[key](n_classes, **options)
 
 
-def network_for(model: str | Model, n_classes: int, row_shape: tuple[int, ...], options: Mapping[str, Any]) -> Model:
+def network_for(
+    model: str | Model,
+    n_classes: int,
+    row_shape: tuple[int, ...],
+    options: Mapping[str, Any],
+    standardised: bool = False,
+) -> Model:
     """The network that the user means, after a look at its shapes: it takes the rows and gives a logit per class.
 
     Args:
@@ -57,8 +64,11 @@ def network_for(model: str | Model, n_classes: int, row_shape: tuple[int, ...], 
       n_classes: how many logits it should give.
       row_shape: of a row, without the batch.
       options: of the built-in network of that name.
+      standardised: whether its rows are; the perceptron of a table then gets ramps, unless the options say otherwise.
     """
     if isinstance(model, str):
+        if model.lower() == "mlp" and standardised and wants_ramps(row_shape):
+            options = {"ramps": True, **options}
         network = build(model, n_classes, **options)
     elif isinstance(model, Model):
         network = model

@@ -118,7 +118,10 @@ def check_labels(y: Any, classes: Sequence[Any] | np.ndarray | None, n_rows: int
             raise InputError(f"classes names a class twice: {found.tolist()}; name each one once.")
         strange = [label for label in dict.fromkeys(y.tolist()) if label not in position]
         if strange:
-            raise InputError(f"y holds the label {strange[0]!r}, which is not among the classes {found.tolist()}.")
+            raise InputError(
+                f"y holds the label {strange[0]!r}, which is not among the classes {found.tolist()}; leave its rows "
+                "out, or train on some."
+            )
         codes = np.array([position[label] for label in y.tolist()])
     if len(found) < 2:
         raise InputError(f"y holds one class only ({found.tolist()[0]!r}); a classifier needs at least two classes.")

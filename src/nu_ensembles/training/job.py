@@ -175,7 +175,8 @@ def make_job(
       validation: rows and class numbers, scaled as the problem is.
     """
     n_members = check_whole(n_members, "n_members", most=MOST_MEMBERS)
-    network = models.network_for(model, len(problem.classes), problem.row_shape, model_options or {})
+    scaled = problem.standardisation is not None
+    network = models.network_for(model, len(problem.classes), problem.row_shape, model_options or {}, scaled)
     method = methods.method_for(method, problem.n_unlabeled)
     network = method.network(network, problem.row_shape)
     shown = None
