@@ -66,6 +66,7 @@ def test_the_largest_beta_is_taken_where_labels_out_of_fold_and_flips_speak_for_
 
 def test_a_beta_that_costs_on_labelled_rows_is_not_taken():
     assert decide(evidence(oof=(0.50, 0.49, 0.4995))).beta == 0.2  # a larger one must save two in a thousand
+    assert decide(evidence(oof=(0.50, 0.48, 0.49))).beta == 0.2  # and no less than the one before it
     assert decide(evidence((0, 0.03, 0.2), oof=(0.50, 0.50, 0.51))).beta == 0.03  # the smallest must cost nothing
     found = decide(evidence((0, 0.03, 0.2), oof=(0.50, 0.505, 0.6)))
     assert (found.beta, found.refused) == (0.0, "source")

@@ -1,7 +1,8 @@
 """The rule that chooses beta where the unlabelled rows come from elsewhere.
 
 0.2 is tried first; then 0.6 if it passes, and 0.03 if it does not. The largest that passes is taken. A candidate passes
-  - if its out-of-fold NLL is lower than the standard ensemble's by two in a thousand (the smallest one's: no higher),
+  - if its out-of-fold NLL is lower than the standard ensemble's by two in a thousand (the smallest one's: no higher;
+    the largest one's: no higher than the middle one's, either),
   - if what it would cost were the standard ensemble calibrated there (its price) is at most .03 + 2 times the share of
     predictions there that it turns over, and
   - if the standard ensemble is not all but certain there.
@@ -99,7 +100,10 @@ def _refused(evidence: ShiftEvidence, candidate: int) -> str:
     """Why a candidate is not taken; "" if it passes."""
     if evidence.confidence(0) > CERTAIN:
         return "certain"
-    if evidence.source_change(candidate) > LIMITS[float(evidence.betas[candidate])]:
+    beta, change = float(evidence.betas[candidate]), evidence.source_change(candidate)
+    if change > LIMITS[beta] or (
+        beta > FIRST and change > evidence.source_change(evidence.betas.tolist().index(FIRST))
+    ):
         return "source"
     if evidence.price(candidate) > FREE_PRICE + PRICE_A_FLIP * evidence.flipped(candidate):
         return "price"
