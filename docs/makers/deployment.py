@@ -11,6 +11,7 @@ TITLES = {
     "development": "Developed on",
     "examined": "Looked at while the rule was changed",
     "confirming": "Not seen before it was frozen",
+    "ramps": "Looked at again, when perceptrons had got ramps",
 }
 
 # The ECE of the standard ensemble above which a shift counts as one that hurts.
@@ -186,8 +187,8 @@ def _source(found: dict[str, Any]) -> str:
     return (
         f"By `benchmarks/deployment_rules.py` on trainings that `benchmarks/deployment_bank.py` kept (jax "
         f"{versions['jax']}, CPU): perceptrons of 64-64, five members. NLL: geometric mean of the ratio to the "
-        "standard ensemble that was stopped early out of fold. Of the runs not seen before, fewer candidates were "
-        "trained, and rules, also those named oracle, choose among these."
+        "standard ensemble that was stopped early out of fold. Where fewer candidates were trained, rules, also those "
+        "named oracle, choose among these."
     )
 
 
