@@ -11,10 +11,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 import api_coverage
 
 project = "nu-ensembles"
-author = "The nu-ensembles maintainers"
+author = project_copyright = "The nu-ensembles maintainers"
 release = installed("nu-ensembles")
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3
 # The gallery's notebooks are run anew where their text changed; one that fails stops the build.
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(Path(__file__).parent / "_build" / "executed")
