@@ -30,8 +30,8 @@ def wanted() -> list[str]:
     """The shifts whose data are at hand."""
     from nu_ensembles_studies import shifts
 
-    parted = [name for name in shifts.names() if name.endswith((".direction", ".neighbourhood"))]
-    return [name for name in (*(f"digits.{each}" for each in CORRUPTIONS), *parted) if shifts.available(name)]
+    parted = sorted(name for name in shifts.names() if name.endswith((".direction", ".neighbourhood")))
+    return [name for name in (*parted, *(f"digits.{each}" for each in CORRUPTIONS)) if shifts.available(name)]
 
 
 def measured(shift: str, seed: int) -> dict[str, Any]:
