@@ -15,12 +15,8 @@ from jax import Array
 
 from nu_ensembles.backend import Backend
 from nu_ensembles.engine.batches import batch_rows, pass_orders, rows_in_orders
-<<<<<<< HEAD
 from nu_ensembles.engine.fast.compilation import jitted_quickly
-=======
-from nu_ensembles.engine.fast.compilation import jitted_without_search
 from nu_ensembles.engine.fast.lane_by_lane import drawn_for_lanes
->>>>>>> main
 from nu_ensembles.engine.program import Lanes, Program, TrainingData
 from nu_ensembles.engine.step import BATCH_USES, ORDER, STEP, UNLABELED_ORDER, Draws, lane_key
 from nu_ensembles.models.inspect import read_network
