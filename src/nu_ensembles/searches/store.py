@@ -77,7 +77,7 @@ class TrialStore:
     def shown(self) -> str:
         """The database's address without a password."""
         with contextlib.suppress(Exception):
-            import sqlalchemy
+            import sqlalchemy  # pyright: ignore[reportMissingImports]
 
             return sqlalchemy.engine.make_url(self._url).render_as_string(hide_password=True)
         return "the database"
@@ -138,7 +138,7 @@ class TrialStore:
         self._engine.dispose()
 
     def _storage(self) -> Any:
-        import sqlalchemy
+        import sqlalchemy  # pyright: ignore[reportMissingImports]
 
         url = sqlalchemy.engine.make_url(self._url)
         # Without a driver's name SQLAlchemy would look for the older of PostgreSQL's two.
@@ -148,13 +148,13 @@ class TrialStore:
         return self._optuna.storages.RDBStorage(url.render_as_string(hide_password=False), engine_kwargs=how)
 
     def _passing(self) -> tuple[type[Exception], ...]:
-        from sqlalchemy import exc
+        from sqlalchemy import exc  # pyright: ignore[reportMissingImports]
 
         return exc.DBAPIError, self._optuna.exceptions.StorageInternalError
 
     @contextlib.contextmanager
     def _in_reach(self) -> Iterator[None]:
-        from sqlalchemy import exc
+        from sqlalchemy import exc  # pyright: ignore[reportMissingImports]
 
         try:
             yield

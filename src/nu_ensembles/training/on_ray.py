@@ -13,6 +13,7 @@ import hashlib
 import os
 import socket
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -113,7 +114,7 @@ _NO_MORE: Any = object()
 
 def _ray() -> Any:
     try:
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise MissingExtraError("A Ray cluster", "ray") from error
     return ray
@@ -150,7 +151,10 @@ def connected(cluster: RayCluster) -> Iterator[None]:
 
     def connect() -> None:
         try:
-            ray.init(address=where, **quiet)
+            with warnings.catch_warnings():
+                # Of forks beside JAX's threads; what Ray starts is another program at once.
+                warnings.simplefilter("ignore", RuntimeWarning)
+                ray.init(address=where, **quiet)
         except BaseException as error:
             failed.append(error)
 
