@@ -69,7 +69,8 @@ class DataOptions:
     """Which rows, and what in them.
 
     Attributes:
-      unlabeled: File or folder of unlabelled rows with the same columns; its labels, if any, are ignored.
+      unlabeled: File or folder of unlabelled rows with the same columns; its labels, if any, are ignored. A folder of
+        .parquet or .arrow files, a pattern such as 'rows/*.parquet' and a .npy file may be larger than memory.
       target: Column that holds the labels. A .npz file has them in y, a folder of images in its sub-folders' names.
       drop: Column to leave out; repeat the option for more.
       keep: Column that is no feature and is copied to the predictions, such as an identifier; repeat for more.

@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from nu_ensembles.deployment.telling_apart import FOLDS, told_apart
 from nu_ensembles.problem import Problem
+from nu_ensembles.rows import LazyRows
 
 # More rows than this a side hardly narrow the interval (±.02), and every fit does the test: it should cost little.
 MOST_ROWS = 500
@@ -146,7 +147,13 @@ def unseen_columns(problem: Problem, most: int = 3) -> list[str]:
         return []
     constant = np.flatnonzero((x == x[:1]).all(axis=0))
     names = problem.feature_names or [f"column {number + 1}" for number in range(x.shape[1])]
-    return [str(names[each]) for each in constant if (u[:, each] != x[0, each]).any()][:most]
+    parts = u.in_parts() if isinstance(u, LazyRows) else [u]
+    varies = np.zeros(len(constant), bool)
+    for part in parts:
+        varies |= (part[:, constant] != x[0, constant]).any(axis=0)
+        if varies.sum() >= min(most, len(constant)):
+            break
+    return [str(names[each]) for each in constant[varies]][:most]
 
 
 def power_of(n: int, m: int, auroc: float = FAR_APART, least: float | None = None) -> float:
@@ -166,7 +173,7 @@ def _subsample(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """At most `MOST_ROWS` rows, flat and float64."""
     if len(rows) > MOST_ROWS:
         rows = rows[rng.choice(len(rows), MOST_ROWS, replace=False)]
-    return rows.reshape(len(rows), -1).astype(np.float64)
+    return rows[:].reshape(len(rows), -1).astype(np.float64)
 
 
 def _few_columns(rows: np.ndarray, seed: int) -> np.ndarray:

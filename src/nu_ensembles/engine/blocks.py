@@ -14,12 +14,14 @@ import numpy as np
 from jax import Array
 
 from nu_ensembles.backend import Backend
-from nu_ensembles.engine.batches import batch_rows, pass_orders, rows_in_orders
+from nu_ensembles.engine.batches import batch_rows, padded_size, pass_orders, rows_in_orders
 from nu_ensembles.engine.fast.compilation import jitted_quickly
 from nu_ensembles.engine.fast.lane_by_lane import drawn_for_lanes
+from nu_ensembles.engine.fast.stretches import MANY_ROWS, Stretches
 from nu_ensembles.engine.program import Lanes, Program, TrainingData
 from nu_ensembles.engine.step import BATCH_USES, ORDER, STEP, UNLABELED_ORDER, Draws, lane_key
 from nu_ensembles.models.inspect import read_network
+from nu_ensembles.models.masks import drawn_by_place
 
 
 def steps_a_block(program: Program, data: TrainingData) -> int:
@@ -96,11 +98,14 @@ class LastingOrders:
 
     def __init__(self) -> None:
         self._drawn: dict[int, tuple[bytes, Array]] = {}
+        self._stretches = Stretches()
 
     def rows(
         self, lanes: Lanes, use: int, number: int, n_rows: Array, length: int, batch_size: int, n_padded: int
-    ) -> Array:
+    ) -> Any:
         """The rows of a block, int32 `[R, T, B]`."""
+        if n_padded > MANY_ROWS and drawn_by_place():
+            return self._stretches.rows(lanes, use, number, n_rows, length, batch_size, n_padded)
         n_seen = np.broadcast_to(np.asarray(n_rows, np.int64), (lanes.n_lanes,))
         first_pass = number * length * batch_size // n_seen
         if use not in self._drawn or self._drawn[use][0] != first_pass.tobytes():
@@ -146,8 +151,10 @@ def block_of(
 
     labelled = rows(ORDER, lanes.n_rows, program.batch_size, lanes.rows.shape[1], program.least_rows)
     unlabelled = None
-    if data.x_unlabeled is not None and data.n_unlabeled is not None:
-        n_padded, least = data.x_unlabeled.shape[0], program.least_unlabeled_rows
+    if data.has_unlabeled and data.n_unlabeled is not None:
+        # Rows that stay outside are drawn from as many places as they would have on the device.
+        n_padded = padded_size(len(data.outside)) if data.x_unlabeled is None else data.x_unlabeled.shape[0]
+        least = program.least_unlabeled_rows
         unlabelled = rows(UNLABELED_ORDER, data.n_unlabeled, program.unlabeled_batch_size, n_padded, least)
     keys = drawn_for_lanes(lambda keys: lane_keys(keys, np.int32(number), length), lanes.key)
     return Block(labelled, unlabelled, *keys)
@@ -160,6 +167,6 @@ def block_shapes(program: Program, lanes: Lanes, data: TrainingData) -> Block:
     def drawn(n: int, dtype: Any) -> Any:
         return jax.ShapeDtypeStruct((lanes.n_lanes, length, n), dtype)
 
-    unlabelled = None if data.x_unlabeled is None else drawn(program.unlabeled_batch_size, jnp.int32)
+    unlabelled = drawn(program.unlabeled_batch_size, jnp.int32) if data.has_unlabeled else None
     keys = (drawn(n, lanes.key.dtype) for n in (len(BATCH_USES), 2))
     return Block(drawn(program.batch_size, jnp.int32), unlabelled, *keys)

@@ -25,6 +25,7 @@ from nu_ensembles.engine.finite import state_is_finite
 from nu_ensembles.engine.initial import initial_auxiliary, initial_state, initial_state_shapes
 from nu_ensembles.engine.loop import compiled_loop
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData, network_inputs
+from nu_ensembles.engine.windows import Windows
 from nu_ensembles.errors import NonFiniteLossError
 from nu_ensembles.models.inspect import read_network
 
@@ -73,6 +74,7 @@ class Run:
         if mesh is not None:
             self.lanes = jax.device_put(lanes, NamedSharding(mesh, P("lanes")))
             self.data = jax.device_put(data, NamedSharding(mesh, P()))
+        self._windows = None if data.outside is None else Windows(program, self.lanes, self.data, mesh)
         self._state: LaneState | None = None
 
     @property
@@ -118,12 +120,16 @@ class Run:
         while self.step < to_step:
             number = self.step // self.steps_a_block
             end = min((number + 1) * self.steps_a_block, to_step)
-            block = self._block_of(number)
-            if self.on_host:
-                steps = self.program, self.state, self.lanes, self.data, block
-                self.state, losses = host_steps(*steps, self.step, end)
+            data = self.data
+            if self._windows is None:
+                block = self._block_of(number)
             else:
-                self.state, losses = self._steps_of_a_block(block, end)
+                data, block, last = self._windows.at(self.step)
+                end = min(end, last)
+            if self.on_host:
+                self.state, losses = host_steps(self.program, self.state, self.lanes, data, block, self.step, end)
+            else:
+                self.state, losses = self._steps_of_a_block(data, block, end)
             first, self.step = self.step, end
             finite = jitted_is_finite(self.state, self.program.optimiser is not None)
             for each in (finite, self.state.failed_at, losses):
@@ -133,10 +139,10 @@ class Run:
                 on_chunk(self.step, np.asarray(losses))
             self._refuse_failures()
 
-    def _steps_of_a_block(self, block: Block, end: int) -> tuple[LaneState, Array]:
+    def _steps_of_a_block(self, data: TrainingData, block: Block, end: int) -> tuple[LaneState, Array]:
         """The state after steps up to `end` in one compiled call, and the mean losses `[R]`."""
         steps, static = self._loop
-        return steps(*static, self.state, self.lanes, self.data, block, np.int32(self.step), np.int32(end))
+        return steps(*static, self.state, self.lanes, data, block, np.int32(self.step), np.int32(end))
 
     @property
     def _loop(self) -> tuple[Any, tuple[Any, ...]]:
@@ -165,7 +171,7 @@ class Run:
         programs = (
             *(lambda _, steps=each: steps.compile() for each in self._lowered_steps(state)),
             lambda _: self.state,
-            lambda _: self._block_of(0),
+            lambda _: self._block_of(0) if self._windows is None else self._windows.at(0),
             lambda _: jitted_is_finite.lower(state, self.program.optimiser is not None).compile(),
         )
         side_by_side(programs)
@@ -177,10 +183,11 @@ class Run:
           state: the shapes of the lanes' state.
         """
         block = block_shapes(self.program, self.lanes, self.data)
+        data = self.data if self._windows is None else self._windows.data_shapes()
         if self.on_host:
-            return lowered_halves(self.program, state, self.lanes, self.data, block)
+            return lowered_halves(self.program, state, self.lanes, data, block)
         steps, static = self._loop
-        return [steps.lower(*static, state, self.lanes, self.data, block, np.int32(0), np.int32(0))]
+        return [steps.lower(*static, state, self.lanes, data, block, np.int32(0), np.int32(0))]
 
     def _initial_state(self) -> LaneState:
         program, lanes = self.program, self.lanes
