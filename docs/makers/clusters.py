@@ -30,8 +30,8 @@ def workers_that_die() -> str:
     source = (
         f"Measured by `{search['command']}` and `{cells['command']}` (Ray {cells['ray']}) on one machine of "
         f"{cells['environment']['cores']} cores: its nodes are processes. {tasks['cells']} cells that measure nothing "
-        f"go through Ray at {tasks['a_second']:.0f} a second, each written to disk by the driver; the machine's load was "
-        f"{tasks['load']:.0f} then."
+        f"go through Ray at {tasks['a_second']:.0f} a second, each written to disk by the driver (load of the machine: "
+        f"{tasks['load']:.0f})."
     )
     return "\n".join([*table(head, lines), "", source, ""])
 
