@@ -15,6 +15,7 @@ author = "The nu-ensembles maintainers"
 release = installed("nu-ensembles")
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3
 # The gallery's notebooks are run anew where their text changed; one that fails stops the build.
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(Path(__file__).parent / "_build" / "executed")

@@ -1,4 +1,4 @@
-"""Tables as they are against a pipeline made by hand, for the page on tables."""
+"""Tables as they are against a pipeline made by hand, and what it takes until a first report of one's own."""
 
 from __future__ import annotations
 
@@ -24,4 +24,22 @@ def mixed_tables() -> str:
     return "\n".join([*with_numbers_to_the_right(head, lines), "", source, ""])
 
 
-MAKER = Maker(tables={"mixed-tables.md": mixed_tables})
+def first_report() -> str:
+    """What three commands take on a machine that has nothing yet, in one sentence, and what is installed in another."""
+    found = stored("first-report-cpu")
+    rows = {row["what"]: row for row in found["rows"]}
+    seconds, sizes, imports = (rows[what] for what in ("three commands", "installed", "imports"))
+    each, all_bytes = seconds["seconds"], sum(sizes["bytes"].values())
+    own, import_seconds = sizes["bytes"]["nu-ensembles"], imports["seconds"]
+    cores = found["environment"]["cores"]
+    return (
+        f"From `pip install` to the page took {seconds['total']:.0f} s on {cores} cores: {each['install']:.0f} s to "
+        f"install, {each['fit']:.0f} s to train, {each['report']:.0f} s for the page. Installed are "
+        f"{all_bytes / 1e6:,.0f} MB, "
+        f"{own / 1e6:.0f} MB of them this package; importing the classifier takes "
+        f"{import_seconds['the classifier']['median']:.1f} s, `import jax, sklearn` alone "
+        f"{import_seconds['jax and sklearn']['median']:.1f} s (`{found['command']}`).\n"
+    )
+
+
+MAKER = Maker(tables={"mixed-tables.md": mixed_tables, "first-report.md": first_report})

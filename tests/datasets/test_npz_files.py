@@ -6,6 +6,7 @@ import zipfile
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from nu_ensembles.datasets import read_table
 from nu_ensembles.errors import DamagedFileError, InputError
@@ -145,3 +146,25 @@ def test_a_header_that_claims_more_numbers_than_there_are_is_refused(tmp_path):
         archive.writestr("X.npy", header.getvalue())
     with pytest.raises(DamagedFileError, match="not a complete npz file"):
         read_table(tmp_path / "rows.npz")
+
+
+@pytest.mark.parametrize("form", ["csr", "csc"])
+def test_a_sparse_matrix_is_read_as_scipy_writes_it_with_labels_beside_it(tmp_path, save, form):
+    alone = tmp_path / "alone.npz"
+    scipy.sparse.save_npz(alone, scipy.sparse.csr_array(rows).asformat(form))
+    assert read_table(alone).X.tolist() == rows.tolist()
+    with np.load(alone) as parts:
+        table = read_table(save(**parts, y=np.array(["a", "b", "a"])))
+    assert table.y is not None
+    assert (table.kind, table.X.tolist(), table.y.tolist()) == ("table", rows.tolist(), ["a", "b", "a"])
+
+
+def test_a_sparse_matrix_of_another_format_or_that_was_altered_is_refused(tmp_path, save):
+    path = tmp_path / "diagonal.npz"
+    scipy.sparse.save_npz(path, scipy.sparse.csr_array(rows))
+    with np.load(path) as file:
+        parts = dict(file)
+    with pytest.raises(InputError, match=r"sparse matrix in the format b'bsr': save it as CSR, with X.tocsr\(\)"):
+        read_table(save(**{**parts, "format": np.array(b"bsr")}))
+    with pytest.raises(DamagedFileError, match="is not a complete npz file"):
+        read_table(save(**{**parts, "indices": parts["indices"] + 7}))

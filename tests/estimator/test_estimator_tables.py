@@ -153,8 +153,11 @@ def test_columns_are_declared_where_their_values_do_not_tell() -> None:
     encoding = found.ensemble_.encoding
     assert encoding is not None
     assert encoding.outputs == ("zip is 7", "zip is 8", "zip is 9", "zip is unknown", "size")
-    with pytest.warns(DataWarning, match=r"X has gaps \(or new levels\) where the training rows had none.*'size'"):
+    with pytest.warns(DataWarning) as notes:
         assert found.predict_proba(pa.table({"size": ["XL"], "zip": [1]})).shape == (1, 2)
+    gaps, words = (str(note.message) for note in notes)
+    assert "X has gaps (or new levels) where the training rows had none, filled with the median: 'size'" in gaps
+    assert "X has words that the training rows had not, which are taken as unknown: 'zip'" in words
 
 
 def test_validation_rows_are_encoded_as_the_training_rows_are() -> None:

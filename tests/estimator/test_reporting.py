@@ -7,7 +7,7 @@ import pytest
 
 import nu_ensembles as nu
 from nu_ensembles.ensemble import strangers
-from nu_ensembles.errors import InputError
+from nu_ensembles.errors import DataWarning, InputError
 from nu_ensembles.estimator.reporting import search_grid
 from nu_ensembles.tables import RawColumn, RawTable
 from nu_ensembles.tables.column import encoded
@@ -63,7 +63,9 @@ def test_numbers_far_away_and_unknown_words_are_strange(fitted):
     values = age.values.copy()
     values[3] = 99.0
     words = [*(word for word in city.words()[:4]), "Paris"]
-    found = strangers(fitted.ensemble_, RawTable((RawColumn("age", "number", values), encoded("city", words))))
+    rows = RawTable((RawColumn("age", "number", values), encoded("city", words)))
+    with pytest.warns(DataWarning, match="taken as unknown: 'city'"):
+        found = strangers(fitted.ensemble_, rows)
     assert found is not None
     assert found.n == 2
     assert list(found.why) == [3, 4]

@@ -95,6 +95,7 @@ def test_concurrent_requests_get_their_own_answers_from_common_batches(of_number
     assert batches < 40
 
 
+@pytest.mark.filterwarnings("ignore:X has words")
 def test_a_table_takes_objects_and_lists_and_null_for_gaps(of_a_table: nu.Ensemble) -> None:
     rows = [{"age": 31, "city": "Ulm", "bought": "2024-01-31T18:30"}, {"age": None, "city": "Rome", "bought": None}]
     (_, first), (_, second), _ = send(of_a_table, {"rows": rows}, {"rows": [list(row.values()) for row in rows]})

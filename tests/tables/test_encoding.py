@@ -73,6 +73,11 @@ def test_text_whose_levels_hardly_repeat_is_left_out() -> None:
         assert fitted(table(age=[1, 2] * 10, street=words)).columns == ("age",)
 
 
+def test_dates_that_may_mean_two_days_are_left_out_and_told_how_to_be_written() -> None:
+    with pytest.warns(DataWarning, match="'day' .it holds dates such as 1/2/2024, .* write them as 2024-01-31"):
+        fitted(table(age=[1, 2] * 6, day=[f"{n}/2/2024" for n in range(1, 13)]))
+
+
 def test_a_column_that_only_unlabelled_rows_fill_is_left_out() -> None:
     with pytest.warns(DataWarning, match="'b'"):
         encoding = fitted(table(a=[1, 2], b=[NAN, NAN]), table(b=["x", "y"], a=[3, 4]))
@@ -105,9 +110,27 @@ def test_further_columns_are_ignored_with_a_note() -> None:
 
 
 def test_unknown_levels_and_new_gaps_have_their_place() -> None:
-    with pytest.warns(DataWarning, match="has gaps .or new levels. where the training rows had none.*median: 'age'"):
-        found = fitted(X)(table(age=[NAN], city=["Paris"]))
-    assert found.tolist() == [[2.5, 0, 0, 1]]
+    with pytest.warns(DataWarning) as notes:
+        found = fitted(X)(table(age=[NAN, 1, 2], city=["Paris", "Rome", "Lima"]))
+    assert found.tolist() == [[2.5, 0, 0, 1], [1, 0, 1, 0], [2, 0, 0, 1]]
+    gaps, words = (str(note.message) for note in notes)
+    assert "has gaps (or new levels) where the training rows had none, filled with the median: 'age'" in gaps
+    assert words == "X has words that the training rows had not, which are taken as unknown: 'city'."
+
+
+def test_columns_that_look_like_numbers_with_typing_errors_are_noted() -> None:
+    wrong = table(age=[*map(str, range(40)), "n.a."], grade=["1", "2", "3+", "2"] * 10 + ["1"])
+    with pytest.warns(DataWarning) as notes:
+        wrong.note_numbers("X")
+    (note,) = (str(note.message) for note in notes)
+    assert note.startswith("The column 'age' of X is text, though 40 of 41 values are numbers ('n.a.' is none); turn")
+
+
+def test_levels_that_an_order_lacks_are_noted() -> None:
+    sizes = table(size=["S", "L", "XL", "S"])
+    with pytest.warns(DataWarning, match=r"'size' of X has levels that were not declared, .* as gaps: 'XL'\."):
+        found = sizes.declared({"size": ("ordered", ("S", "L"))}, "X")
+    assert found.parts[0].values.tolist() == [0, 1, -1, 0]
 
 
 def test_text_where_numbers_were_is_refused_and_numbers_where_text_was_are_levels() -> None:

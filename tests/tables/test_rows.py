@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.tables import RawTable, read_column_types, rows_of
+from nu_ensembles.tables import RawTable, SparseRows, read_column_types, rows_of
 from nu_ensembles.tables.column import encoded
 
 
@@ -17,8 +17,28 @@ def test_sparse_matrices_are_made_dense_up_to_a_size() -> None:
     sparse = scipy.sparse.csr_array(np.array([[0, 1], [2, 0]], np.float32))
     found = rows_of(sparse, "X")
     assert (found.tolist(), found.dtype) == ([[0, 1], [2, 0]], np.float32)
-    with pytest.raises(InputError, match=r"X is sparse.*134,217,736 values, more than 134,217,728; .*TruncatedSVD"):
-        rows_of(scipy.sparse.csr_array(((1 << 24) + 1, 8)), "X")
+    assert isinstance(rows_of(scipy.sparse.csr_array((1 << 14, 1 << 13)), "X"), np.ndarray)
+
+
+def test_larger_ones_stay_sparse_without_stored_zeros() -> None:
+    entries = [1.0, 2.0, 0.0, 5.0], ([0, 0, 1, 2], [7, 7, 3, 0])
+    found = rows_of(scipy.sparse.coo_array(entries, shape=((1 << 24) + 1, 8)), "X")
+    assert isinstance(found, SparseRows)
+    assert (found.shape, found.matrix.nnz, len(found)) == (((1 << 24) + 1, 8), 2, (1 << 24) + 1)
+    assert found[[0, 2]].dense().tolist() == [[0, 0, 0, 0, 0, 0, 0, 3], [5, 0, 0, 0, 0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("value", "shape", "sentence"),
+    [
+        (np.nan, (1 << 24, 16), "value that is not finite, the first in row 5; in one so large gaps are not filled"),
+        (np.uint8(3), (1 << 24, 16), r"X is a sparse matrix of bytes, .* give numbers, as in x.astype\('float32'\)"),
+        (1.0, (16, (1 << 24) + 1), "X has 16,777,217 columns, and sparse rows may have 16,777,216"),
+    ],
+)
+def test_sparse_rows_that_cannot_be_used_are_refused(value: Any, shape: tuple[int, int], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        rows_of(scipy.sparse.csr_array((np.array([value]), ([5], [2])), shape=shape), "X")
 
 
 def test_columns_are_declared_by_name() -> None:

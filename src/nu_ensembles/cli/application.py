@@ -48,6 +48,7 @@ nu-ensembles check train.csv --unlabeled more.csv --target label
 nu-ensembles fit train.csv --unlabeled more.csv --target label --out model
 nu-ensembles tune train.csv --target label --space space.yaml
 nu-ensembles evaluate model test.csv --target label
+nu-ensembles report model test.csv
 nu-ensembles predict model new.csv --out predictions.csv
 nu-ensembles export model --format onnx
 nu-ensembles study table1 --datasets digits --models mlp --seeds 2

@@ -21,7 +21,7 @@ from nu_ensembles.datasets.text_source import STANDARD_INPUT
 from nu_ensembles.errors import DataWarning, InputError
 from nu_ensembles.problem.inputs import check_labels
 from nu_ensembles.problem.labels import separate
-from nu_ensembles.tables import RawTable
+from nu_ensembles.tables import RawTable, SparseRows
 
 if TYPE_CHECKING:
     from nu_ensembles.cli.options import DataOptions
@@ -172,6 +172,8 @@ def read_with_labels(
 
 def refuse_infinity(table: Table, path: Path) -> None:
     """Names the file, row and column of a value that is not finite; NaN are gaps in a table and refused in images."""
+    if isinstance(table.X, SparseRows):
+        return  # looked at when they were read
     rows = table.rows if isinstance(table.rows, RawTable) else np.asarray(table.X)
     if isinstance(rows, RawTable):
         bad = {part.name: np.isinf(part.values) for part in rows.parts if part.kind == "number"}

@@ -12,17 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.tables.column import Kind, RawColumn, date_from_text, number_from_text
+from nu_ensembles.tables.column import Kind, RawColumn, date_from_text, declared_as, mixes_numbers, number_from_text
 
 GAPS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "?", "-", "."})
 # Among words "none" is as often an answer as a gap.
 _NUMBERS = {**dict.fromkeys(GAPS, np.nan), "none": np.nan, "true": 1.0, "false": 0.0}
 _COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+(e[+-]?[0-9]+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?")
-# A column of numbers with fewer different words among them than this is one with typing errors, …
-FEW_WORDS = 20
-# … unless the numbers are so few, and repeat so often, that they are levels, as in 0, 1, 2, 3+.
-FEW_NUMBERS = 30
 
 
 class CellReader:
@@ -85,7 +81,7 @@ class CellReader:
             return RawColumn(self.name, "number", values)
         words = RawColumn(self.name, "category", values, tuple(self._codes))
         if self.kind is not None:
-            return words.as_kind(self.kind, self.levels, self.file)
+            return declared_as(words, self.kind, self.levels, self.file)
         if self._codes and all(date_from_text(word) is not None for word in self._codes):
             return words.as_kind("date", (), self.file)
         self._refuse_mixture(values)
@@ -153,9 +149,7 @@ class CellReader:
     def _refuse_mixture(self, codes: np.ndarray) -> None:
         counts = np.bincount(codes[codes >= 0], minlength=len(self._codes))
         is_number = np.array([self._number(word.lower()) is not None for word in self._codes], bool)
-        n_numbers, n_different = int(counts[is_number].sum()), int(is_number.sum())
-        are_levels = n_different <= FEW_NUMBERS and 2 * n_different <= n_numbers
-        if are_levels or 2 * n_numbers < counts.sum() or (~is_number).sum() >= FEW_WORDS or is_number.all():
+        if not mixes_numbers(counts, is_number):
             return
         word = int(np.argmax(~is_number))
         raise InputError(

@@ -1,5 +1,7 @@
 """Reads NumPy archives: an array of rows under X, x or images, and labels under y or labels.
 
+Or a sparse matrix, as `scipy.sparse.save_npz` writes it, with the labels beside it, if there are any.
+
 Pickled objects are never loaded: through them a file from a stranger could run any program.
 """
 
@@ -12,18 +14,22 @@ import zipfile
 import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.lib.npyio import NpzFile
+from scipy.sparse import csc_array, csr_array
 
 from nu_ensembles.datasets.columns import check_names
 from nu_ensembles.datasets.table import ReadOptions, Table, require_one_label_a_row, require_rows
 from nu_ensembles.datasets.unpacking import HARMLESS, MOST_TIMES
 from nu_ensembles.errors import DamagedFileError, InputError
+from nu_ensembles.tables import rows_of
 
 _ROWS = ("X", "x", "images")
 _LABELS = ("y", "labels")
+# What scipy.sparse.save_npz calls the parts of a matrix in CSR or CSC format.
+_SPARSE = {"format", "shape", "data", "indices", "indptr"}
 # What zipfile and numpy.lib.format raise on files with flipped bytes; not MemoryError, which says something
 # else. A file that is no archive at all is a ValueError, since np.load offers to unpickle it.
 _UNREADABLE = (
@@ -40,8 +46,11 @@ def read_npz(path: Path, options: ReadOptions) -> Table:
         check_names(str(path), names, options, noun="array")
         left_out = {*options.drop, *options.ignore}
         label_name = options.target or next((n for n in _LABELS if n in names and n not in left_out), None)
-        rows_name = _rows_name(path, names, {label_name, *left_out})
-        X, kind = _rows(path, rows_name, _array(path, archive, rows_name), options)
+        if set(names) >= _SPARSE:
+            X, kind = _sparse_rows(path, archive), "table"
+        else:
+            rows_name = _rows_name(path, names, {label_name, *left_out})
+            X, kind = _rows(path, rows_name, _array(path, archive, rows_name), options)
         y = None if label_name is None else _labels(path, label_name, _array(path, archive, label_name))
     if y is not None:
         require_one_label_a_row(str(path), len(X), len(y))
@@ -125,6 +134,24 @@ def _rows(path: Path, name: str, X: np.ndarray, options: ReadOptions) -> tuple[n
             "give the same columns in the same order."
         )
     return (X if X.dtype.kind == "f" else X.astype(np.float64)), "table"
+
+
+def _sparse_rows(path: Path, archive: NpzFile) -> Any:
+    """The rows of a sparse matrix; dense, if it is not too large for that."""
+    parts = {name: _array(path, archive, name) for name in sorted(_SPARSE)}
+    kind, shape = parts["format"].item(), tuple(parts["shape"].tolist())
+    form = {b"csr": csr_array, b"csc": csc_array, "csr": csr_array, "csc": csc_array}.get(kind)
+    if form is None or len(shape) != 2:
+        raise InputError(f"{path} holds a sparse matrix in the format {kind!r}: save it as CSR, with X.tocsr().")
+    try:
+        matrix = form((parts["data"], parts["indices"], parts["indptr"]), shape=shape)
+        matrix.check_format(full_check=True)
+    except (ValueError, TypeError) as error:
+        raise _damaged(path) from error
+    require_rows(str(path), shape[0])
+    if matrix.dtype.kind not in "biuf":
+        raise InputError(f"{path} holds a sparse matrix of type {matrix.dtype}: give rows of numbers.")
+    return rows_of(matrix.astype(matrix.dtype if matrix.dtype == np.float32 else np.float64), str(path))
 
 
 def _labels(path: Path, name: str, y: np.ndarray) -> np.ndarray:

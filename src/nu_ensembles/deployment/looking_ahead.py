@@ -77,8 +77,8 @@ def look_ahead(
     priors = None
     if with_priors and held_out is not None and shift is not None and shift.auroc < MOST_AUROC:
         known = held_out.probabilities, held_out.y
-        rows = problem.x[held_out.rows]
-        priors = estimate_priors(list(problem.classes), *known, mean, rows, u, held_out.weight)
+        rows = problem.compared(problem.x[held_out.rows]), problem.compared(u)
+        priors = estimate_priors(list(problem.classes), *known, mean, *rows, held_out.weight)
     if priors is not None:
         calibrator = FittedOtherPriors(len(problem.classes), priors.ratio, calibrator)
         told += f" {priors.sentence()}"

@@ -107,7 +107,8 @@ def two_sample_of(problem: Problem) -> Shift | None:
     """The test on the scaled rows of a problem; None where there are too few to test, or none unlabelled."""
     if problem.x_unlabeled is None:
         return None
-    return two_sample_test(problem.x, problem.x_unlabeled, problem.feature_names)
+    x, u = problem.compared(problem.x), problem.compared(problem.x_unlabeled)
+    return two_sample_test(x, u, problem.feature_names)
 
 
 def differs_from_all_labelled(shift: Shift | None, problem: Problem, validation_x: np.ndarray | None = None) -> bool:
@@ -123,7 +124,7 @@ def differs_from_all_labelled(shift: Shift | None, problem: Problem, validation_
         return False
     if validation_x is None:
         return True
-    from_there = two_sample_test(validation_x, problem.x_unlabeled)
+    from_there = two_sample_test(problem.compared(validation_x), problem.compared(problem.x_unlabeled))
     return from_there is not None and from_there.differs
 
 

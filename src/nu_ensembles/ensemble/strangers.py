@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nu_ensembles.problem import check_rows
-from nu_ensembles.tables import RawTable
+from nu_ensembles.problem import Standardisation, check_rows
+from nu_ensembles.tables import RawTable, SparseRows
 
 if TYPE_CHECKING:
     from nu_ensembles.ensemble.trained import Ensemble
@@ -43,6 +43,8 @@ def strangers(ensemble: Ensemble, x: Any, most: int = 100) -> Strangers | None:
     if scaling is None or len(ensemble.row_shape) != 1:
         return None
     rows, encoding = ensemble._rows(x), ensemble.encoding
+    if isinstance(rows, SparseRows):
+        return _of_sparse(ensemble, rows, scaling, most)
     if encoding is None:
         numbers, names = np.asarray(check_rows(rows, "X"), np.float64), None
         scaled = np.ones(numbers.shape[1], bool)
@@ -60,6 +62,17 @@ def strangers(ensemble: Ensemble, x: Any, most: int = 100) -> Strangers | None:
     return Strangers(
         {int(row): _reasons(away[row], numbers[row], names, table, int(row)) for row in order}, int((score > 0).sum())
     )
+
+
+def _of_sparse(ensemble: Ensemble, rows: SparseRows, scaling: Standardisation, most: int) -> Strangers:
+    """Of rows that are not made dense: those with the largest values, each looked at on its own."""
+    away = np.abs(rows.matrix).multiply(1 / scaling.scale).tocsr().max(axis=1).toarray().ravel()
+    order = np.argsort(-away, kind="stable")[: min(most, int((away > FAR).sum()))]
+    found = {}
+    for row in order.tolist():
+        of_row = strangers(ensemble, rows[[row]].dense(), 1)
+        found |= {row: of_row.why[0]} if of_row is not None and of_row.n else {}
+    return Strangers(found, int((away > FAR).sum()))
 
 
 def _reasons(

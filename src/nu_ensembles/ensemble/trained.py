@@ -20,12 +20,15 @@ from nu_ensembles.ensemble.taken_elsewhere import TakenElsewhere
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.temperature import scale_temperature
 from nu_ensembles.models import Model
+from nu_ensembles.models.sparse import for_sparse_rows
 from nu_ensembles.models.wrapped import unwrapped
 from nu_ensembles.problem import Standardisation, as_table, check_kind, check_rows, network_rows, refuse_forks
-from nu_ensembles.tables import Expected, RawTable, TableEncoding, rows_of
+from nu_ensembles.problem.pairs import as_sparse, pairs_of
+from nu_ensembles.tables import Expected, RawTable, SparseRows, TableEncoding, rows_of
 
-# Rows that are scaled and checked at a time: bounded memory however many rows come in.
-ROWS_PER_PASS = 1 << 16
+# Rows that are scaled and checked at a time: bounded memory however many rows come in. Sparse rows are made dense by so
+# many values.
+ROWS_PER_PASS, VALUES_PER_PASS = 1 << 16, 1 << 24
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -162,6 +165,8 @@ class Ensemble(TakenElsewhere):
     def _rows(self, x: Any) -> Any:
         """A table with its columns in order, or an array with a length, whose rows are checked later, part by part."""
         x = rows_of(x, "X")
+        if isinstance(x, SparseRows):
+            return as_sparse(x, "X", self.input_shape[0] if len(self.input_shape) == 1 else 0)
         if self.encoding is not None:
             return self.encoding.matched(as_table(x, "X"))
         if isinstance(x, RawTable) and self.columns is not None:  # as version 2 kept them
@@ -170,21 +175,36 @@ class Ensemble(TakenElsewhere):
 
     def _batches(self, x: Any, batch_size: int | None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Which rows, these rows as the networks get them, and the members' probabilities of them."""
-        if self.encoding is None:
+        if self.encoding is None and not isinstance(x, SparseRows):
             check_rows(x[:0] if x.ndim > 1 else x, "X", self.row_shape, least_rows=0)
         if batch_size is not None:
             check_whole(batch_size, "batch_size")
         refuse_forks()
         params, model_state = jax.device_put((self.params, self.model_state))
-        for start in range(0, len(x), ROWS_PER_PASS):
-            inputs = self._network_rows(x[start : start + ROWS_PER_PASS], first_row=start)
-            for rows, members in predict_lanes(
-                self.model, "float32", params, model_state, inputs, rows_at_once=batch_size, mask_keys=self.mask_keys
-            ):
+        sparse = self._network_for_sparse(x)
+        at_once = ROWS_PER_PASS
+        if isinstance(x, SparseRows) and sparse is None:
+            at_once = max(1, VALUES_PER_PASS // x.shape[1])
+        for start in range(0, len(x), at_once):
+            part = x[start : start + at_once]
+            inputs = self._network_rows(part, start) if sparse is None else pairs_of(part, self.standardisation)
+            how: dict[str, Any] = {"rows_at_once": batch_size, "mask_keys": self.mask_keys}
+            for rows, members in predict_lanes(sparse or self.model, "float32", params, model_state, inputs, **how):
                 yield slice(start + rows.start, start + rows.stop), inputs[rows], members
+
+    def _network_for_sparse(self, x: Any) -> Model | None:
+        """The network for the rows as pairs; None where they are not sparse, or are made dense, part by part."""
+        scaling = self.standardisation
+        keeps_zeros = scaling is None or not scaling.mean.any()
+        if not isinstance(x, SparseRows) or self.encoding is not None or self.companion is not None or not keeps_zeros:
+            return None
+        return for_sparse_rows(self.model, x.shape[1])
 
     def _network_rows(self, part: Any, first_row: int = 0) -> np.ndarray:
         """Rows of `_rows` as the networks take them, checked: float32 or pixels."""
+        if isinstance(part, SparseRows):
+            part = part.dense()
+            part = part if self.encoding is None else self.encoding.matched(as_table(part, "X"))
         if self.encoding is not None:
             part = self.encoding.numbers(part, "X", first_row=first_row)
         part = check_rows(part, "X", self.row_shape, first_row=first_row)

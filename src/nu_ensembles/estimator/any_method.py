@@ -257,7 +257,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Sparse matrices are made dense, up to a size; NaN are gaps.
+        # Sparse matrices are made dense, up to a size, and taken as pairs beyond it; NaN are gaps.
         tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
 

@@ -23,7 +23,7 @@ from nu_ensembles.problem import (
     only_labelled,
     prepare,
 )
-from nu_ensembles.tables import RawTable, rows_of
+from nu_ensembles.tables import RawTable, SparseRows, rows_of
 
 MAY_BE_ARRAYS = ("betas", "cv")
 
@@ -89,8 +89,18 @@ def rows_and_labels(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         validate_data(estimator, given if hasattr(given, "shape") else X, skip_check_array=True)  # pyright: ignore
         if X.named:
             estimator.feature_names_in_ = np.array(X.names, object)
+    elif isinstance(X, SparseRows):
+        validate_data(estimator, X.matrix, accept_sparse=True)
     else:
-        X = validate_data(estimator, X, allow_nd=True, ensure_all_finite=False, dtype="numeric")
+        try:
+            X = validate_data(estimator, X, allow_nd=True, ensure_all_finite=False, dtype="numeric")
+        except ValueError as error:
+            if "could not convert string" not in str(error):
+                raise
+            raise InputError(
+                f"X cannot be taken as numbers ({error}); give text and dates in a data frame, whose columns have a "
+                "type each."
+            ) from None
     check_consistent_length(X, y)
     return X, y
 
@@ -99,6 +109,9 @@ def rows_like_fitted(estimator: Any, X: Any, ensemble: Ensemble) -> Any:
     """Rows to predict: a table, whose columns the ensemble finds by name, or an array of as many columns."""
     X = rows_of(X, "X")
     if isinstance(X, RawTable):
+        return X
+    if isinstance(X, SparseRows):
+        validate_data(estimator, X.matrix, accept_sparse=True, reset=False)
         return X
     X = validate_data(estimator, X, reset=False, allow_nd=True, ensure_all_finite=False, dtype="numeric")
     return check_rows(X, "X", ensemble.input_shape, gaps=ensemble.encoding is not None)
@@ -113,7 +126,7 @@ def rows_beside(other: Any, name: str) -> Any:
     if other is None:
         return None
     other = rows_of(other, name)
-    if isinstance(other, RawTable):
+    if isinstance(other, RawTable | SparseRows):
         return other
     if np.ndim(other) == 0:
         return check_rows(other, name)  # which says what is wrong

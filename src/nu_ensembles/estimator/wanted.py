@@ -55,7 +55,7 @@ def check_companion(companion: Any, row_shape: Sequence[int] = (1,)) -> bool:
         )
     if len(row_shape) != 1:
         raise InputError(
-            f"companion={FOREST!r} is for tables, and these rows have shape {tuple(row_shape)}, as images have: leave "
-            "it out."
+            f"companion={FOREST!r} is for tables, and the networks get rows of shape {tuple(row_shape)} here, as of "
+            "images or of a large sparse matrix: leave it out."
         )
     return True

@@ -35,6 +35,7 @@ class Mixup(BaseMethod):
     name: ClassVar[str] = "mixup"
     shape: ClassVar[Shape] = "independent"
     uses_unlabeled: ClassVar[bool] = False
+    changes_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_coefficient("alpha", self.alpha, "0 is the standard ensemble")

@@ -78,6 +78,7 @@ class Method(Protocol):
       uses_unlabeled: whether the loss takes unlabelled data. Ask the instance: in some methods an option decides.
       uses_features: whether the loss looks at what enters the networks' last layer; its `forward` is then a
         `FeatureForward`.
+      changes_rows: whether it blends or turns rows, which cannot be done to the pairs that sparse rows come as.
       is_one_training: whether one training is all there is to it, so that a longer one passes through every shorter
         one.
       is_independent: whether `shape` says so.
@@ -90,6 +91,7 @@ class Method(Protocol):
     shape: ClassVar[Shape]
     uses_unlabeled: ClassVar[bool]
     uses_features: ClassVar[bool]
+    changes_rows: ClassVar[bool]
     is_one_training: ClassVar[bool]
     is_independent: ClassVar[bool]
     is_joint: ClassVar[bool]
@@ -168,6 +170,8 @@ class Method(Protocol):
 
 class Carried:
     """What a loss and a procedure have in common: the network is the user's, and any data will do."""
+
+    changes_rows: ClassVar[bool] = False
 
     def without_unlabeled(self) -> Any:
         return None

@@ -55,6 +55,7 @@ class TransformationEnsemble(Procedure):
     pseudo_weight: float = 1.0
 
     name: ClassVar[str] = "transformations"
+    changes_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         names = self.transformations

@@ -97,6 +97,27 @@ def dense(features: int, *, dtype: Any, **options: Any) -> nn.Dense:
     return nn.Dense(features, dtype=dtype, param_dtype=full_dtype(dtype), promote_dtype=promote_all_but_bias, **options)
 
 
+class SparseDense(nn.Module):
+    """A dense layer on sparse rows, `[B, M, 2] -> [B, features]`; parameters as `nn.Dense` has them.
+
+    A row is M pairs of a column's number and its value; what fills it up has the value 0, in any column.
+    """
+
+    features: int
+    columns: int
+    dtype: Any
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        full = full_dtype(self.dtype)
+        kernel = self.param("kernel", nn.initializers.lecun_normal(), (self.columns, self.features), full)
+        bias = self.param("bias", nn.initializers.zeros, (self.features,), full)
+        rows = kernel.astype(self.dtype)[x[..., 0].astype(jnp.int32)]
+        # A sum of products, which XLA fuses with the look-up; a matrix product would need all rows of the kernel in
+        # memory, `[B, M, features]`.
+        return jnp.sum(x[..., 1, None].astype(self.dtype) * rows, axis=1) + bias
+
+
 def small_product(x: Array, w: Array, dimension_numbers: Any, **options: Any) -> Array:
     """`[B, F]`, `[F, C] -> [B, C]`, for `nn.Dense(dot_general=…)`: small products on a GPU without a matrix kernel.
 

@@ -15,7 +15,7 @@ from jax import Array
 from nu_ensembles.checks import check_flag, check_positive, check_whole
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.builtin import built_in, dtype_name
-from nu_ensembles.models.layers import Returned, dense, full_dtype, last_layer
+from nu_ensembles.models.layers import Returned, SparseDense, dense, full_dtype, last_layer
 from nu_ensembles.models.model import Model
 from nu_ensembles.models.ramps import ramped
 
@@ -23,23 +23,33 @@ PUBLISHED_HIDDEN = (784, 500, 300)
 
 
 class MLP(nn.Module):
-    """`[B, …] -> [B, n_classes]`: flatten (+ ramps), then dense + ReLU (+ dropout) per hidden layer, then dense."""
+    """`[B, …] -> [B, n_classes]`: flatten (+ ramps), then dense + ReLU (+ dropout) per hidden layer, then dense.
+
+    With `columns` the rows are sparse, `[B, M, 2]`; the variables are those of the network for dense rows.
+    """
 
     n_classes: int
     hidden: tuple[int, ...] = (64, 64)
     dropout: float = 0.0
     dtype: str = "float32"
     ramps: bool = False
+    columns: int | None = None
 
     @nn.compact
     def __call__(self, x: Array, deterministic: bool = True, returned: Returned = "logits") -> Any:
-        h = x.reshape(x.shape[0], -1)
+        h = x.reshape(x.shape[0], -1) if self.columns is None else x
         h = ramped(h) if self.ramps else h
-        for units in self.hidden:
-            h = nn.relu(dense(units, dtype=self.dtype)(h))
+        for number, units in enumerate(self.hidden):
+            h = nn.relu(self._layer(number, units, self.dtype)(h))
             h = nn.Dropout(self.dropout)(h, deterministic=deterministic)
         h = h.astype(full_dtype(self.dtype))
-        return last_layer(h, dense(self.n_classes, dtype=h.dtype), returned)
+        return last_layer(h, self._layer(len(self.hidden), self.n_classes, h.dtype), returned)
+
+    def _layer(self, number: int, units: int, dtype: Any) -> nn.Module:
+        name = f"Dense_{number}"
+        if number == 0 and self.columns is not None:
+            return SparseDense(units, self.columns, dtype, name=name)
+        return dense(units, dtype=dtype, name=name)
 
     def features(self, x: Array, deterministic: bool = True) -> Array:
         return self(x, deterministic, returned="features")
@@ -54,6 +64,7 @@ def mlp(
     dropout: float = 0.0,
     dtype: str = "float32",
     ramps: bool = False,
+    columns: int | None = None,
 ) -> Model:
     """A perceptron, for rows of any shape, which it flattens.
 
@@ -64,6 +75,9 @@ def mlp(
       dtype: of the products; "bfloat16" leaves parameters, sums, the last layer and the logits float32.
       ramps: make five inputs of each column of a standardised table, itself and a ramp for each quarter of its range.
         `nu.fit` and the classifiers turn them on for the network named "mlp" where they standardise up to 60 columns.
+      columns: how many columns sparse rows have, which then come as `[B, M, 2]`: pairs of a column's number and its
+        value, filled up with zeros. None for rows as they are. `nu.fit` and the classifiers hand large sparse matrices
+        over so by themselves.
     """
     if not isinstance(hidden, Sequence):
         raise InputError(f"hidden must list the units of each hidden layer, as in (64, 64), not {hidden!r}.")
@@ -74,13 +88,21 @@ def mlp(
     }
     # Said only where it is so: networks without are described as they always were.
     options |= {"ramps": True} if check_flag(ramps, "ramps") else {}
-    return built_in("mlp", MLP, n_classes, options)
+    if ramps and columns is not None:
+        raise InputError("ramps are of dense rows, which leaves columns out.")
+    return built_in("mlp", MLP, n_classes, options | _of_columns(columns))
 
 
-def mlp_large(n_classes: int) -> Model:
+def mlp_large(n_classes: int, columns: int | None = None) -> Model:
     """The published perceptron, 784-500-300.
 
     Args:
       n_classes: length of the logits.
+      columns: see `mlp`.
     """
-    return built_in("mlp_large", MLP, n_classes, {}, {"hidden": PUBLISHED_HIDDEN})
+    return built_in("mlp_large", MLP, n_classes, _of_columns(columns), {"hidden": PUBLISHED_HIDDEN})
+
+
+def _of_columns(columns: int | None) -> dict[str, int]:
+    """The option where it says something: networks for dense rows are described as they always were."""
+    return {} if columns is None else {"columns": check_whole(columns, "columns")}

@@ -49,8 +49,8 @@ class Standardisation:
         mostly_zero = np.asarray(n_filled < MOSTLY * n_rows)
         if mostly_zero.any():
             squares = sum(np.square(part, dtype=np.float64).sum(axis=0) for part in parts)
-            size = np.sqrt(squares / np.maximum(n_filled, 1))
-            mean, scale = np.where(mostly_zero, 0.0, mean), np.where(mostly_zero, np.maximum(scale, size / MOST), scale)
+            keeping = zeros_kept(scale, squares, n_filled)
+            mean, scale = np.where(mostly_zero, 0.0, mean), np.where(mostly_zero, keeping, scale)
         if as_they_are is not None:
             mean, scale = np.where(as_they_are, 0.0, mean), np.where(as_they_are, 1.0, scale)
         return cls(np.asarray(mean), scale)
@@ -62,6 +62,15 @@ class Standardisation:
         return other is not None and bool(
             np.array_equal(self.mean, other.mean) and np.array_equal(self.scale, other.scale)
         )
+
+
+def zeros_kept(deviation: np.ndarray, squares: Any, n_filled: Any) -> np.ndarray:
+    """By what columns are divided whose zeros stay zeros.
+
+    Args:
+      deviation: their standard deviations; squares: sums of their squares; n_filled: how many values are not zero.
+    """
+    return np.maximum(deviation, np.sqrt(squares / np.maximum(n_filled, 1)) / MOST)
 
 
 def as_table(x: Any, what: str) -> RawTable:

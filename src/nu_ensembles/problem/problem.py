@@ -12,22 +12,26 @@ from nu_ensembles.errors import InputError
 from nu_ensembles.problem.inputs import Unlabeled, check_labels, check_rows, check_weights
 from nu_ensembles.problem.labels import separate
 from nu_ensembles.problem.leaks import refuse_leaks
+from nu_ensembles.problem.pairs import as_sparse, fit_scales, fullest, pairs_of, thrown_together, widened
 from nu_ensembles.problem.preprocessing import Standardisation, as_table, check_kind, network_rows
-from nu_ensembles.tables import ColumnTypes, RawTable, TableEncoding, read_column_types, rows_of
+from nu_ensembles.tables import ColumnTypes, RawTable, SparseRows, TableEncoding, read_column_types, rows_of
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Problem:
     """Checked data, ready for the engine.
 
-    x: `[N, …]`, float32 or uint8; y: class numbers, int32 `[N]`; weight: `[N]`, mean one.
+    x: `[N, …]`, float32 or uint8, of a large sparse matrix pairs `[N, M, 2]`; y: class numbers, int32 `[N]`; weight:
+      `[N]`, mean one.
     x_unlabeled: `[M, …]` or None.
     classes: `[C]`, what the class numbers stand for.
     standardisation: what the rows were scaled by, or None.
     row_numbers: `[N]`, where the rows stood in what the user gave.
     columns: names of the user's columns that are used, or None where they have none.
     encoding: how a table became numbers, or None for an array that held nothing else.
-    row_shape: of a row as the network gets it.
+    sparse_columns: how many columns the sparse matrix has, whose rows are pairs of column and value; None for others.
+    row_shape: of a row as the network gets it while it trains.
+    dense_shape: of a row that is not sparse, as the trained ensemble takes it.
     pixels: whether the rows are bytes, which the network gets as x/255.
     feature_names: of what the network gets, one for each number of a table's row, or None.
     """
@@ -41,14 +45,18 @@ class Problem:
     row_numbers: np.ndarray
     columns: tuple[str, ...] | None = None
     encoding: TableEncoding | None = None
+    sparse_columns: int | None = None
     n_unlabeled: int = dataclasses.field(init=False)
     row_shape: tuple[int, ...] = dataclasses.field(init=False)
+    dense_shape: tuple[int, ...] = dataclasses.field(init=False)
     pixels: bool = dataclasses.field(init=False)
     feature_names: tuple[str, ...] | None = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_unlabeled", 0 if self.x_unlabeled is None else len(self.x_unlabeled))
+        columns = self.sparse_columns
         object.__setattr__(self, "row_shape", self.x.shape[1:])
+        object.__setattr__(self, "dense_shape", self.row_shape if columns is None else (columns,))
         object.__setattr__(self, "pixels", self.x.dtype == np.uint8)
         names = self.columns if self.encoding is None else self.encoding.outputs
         object.__setattr__(self, "feature_names", names)
@@ -61,11 +69,27 @@ class Problem:
     def further_rows(self, x: Any, y: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
         """Rows and class numbers `[N]` of other labelled data, encoded and scaled as the training rows were."""
         x = rows_of(x, what)
+        if self.sparse_columns is not None:
+            x = pairs_of(as_sparse(x, what, self.sparse_columns), self.standardisation)
+            return x, check_labels(y, self.classes, len(x))[1]
+        if isinstance(x, SparseRows):
+            x = x.dense()
         x = x if self.encoding is None else self.encoding(as_table(x, what), what)
         x = check_rows(x, what, self.row_shape)
         if self.standardisation is None:
             check_kind(x, self.pixels, what)
         return network_rows(x, self.standardisation), check_labels(y, self.classes, len(x))[1]
+
+    def with_room(self, width: int) -> Problem:
+        """The same problem, its sparse rows with room for so many values, if they had less."""
+        if self.sparse_columns is None or width <= self.row_shape[0]:
+            return self
+        u = None if self.x_unlabeled is None else widened(self.x_unlabeled, width)
+        return dataclasses.replace(self, x=widened(self.x, width), x_unlabeled=u)
+
+    def compared(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of the problem, or scaled like them, in a form in which sets of them can be compared."""
+        return rows if self.sparse_columns is None else thrown_together(rows)
 
 
 def prepare(
@@ -107,6 +131,9 @@ def prepare(
     weight = check_weights(sample_weight, len(x))
     counted = weight > 0
     x, y, weight, numbers = x[counted], y[counted], weight[counted], numbers[counted]
+    if any(isinstance(part, SparseRows) for part in (x, *others)):
+        scaled, scaling = _as_pairs(x, others, column_types, standardize, names)
+        return Problem(scaled[0], y, weight, scaled[1], found, scaling, numbers, sparse_columns=x.shape[1])
     refuse_leaks(x, y, found, names[0])
     encoding, x, u = _as_numbers(x, others, column_types, names)
     columns = encoding.columns if encoding is not None and encoding.named else None
@@ -119,8 +146,23 @@ def prepare(
 
 
 def _checked(x: Any, name: str) -> Any:
-    """A table as it is, an array of numbers; in two axes its NaN are gaps."""
-    return x if isinstance(x, RawTable) else check_rows(x, name, gaps=True)
+    """A table and a sparse matrix as they are, an array of numbers; in two axes its NaN are gaps."""
+    return x if isinstance(x, RawTable | SparseRows) else check_rows(x, name, gaps=True)
+
+
+def _as_pairs(
+    x: Any, others: list[Any], types: ColumnTypes | None, standardize: bool | None, names: tuple[str, str]
+) -> tuple[tuple[np.ndarray, np.ndarray | None], Standardisation | None]:
+    """Labelled and unlabelled rows, of which some are large and sparse, as pairs of one width, and their scaling."""
+    if types:
+        raise InputError(f"{names[0]} is a large sparse matrix, all of numbers; leave column_types out.")
+    labelled = as_sparse(x, names[0])
+    unlabelled = [as_sparse(part, names[1], labelled.shape[1]) for part in others]
+    parts = [labelled, *([SparseRows.stacked(unlabelled)] if unlabelled else [])]
+    scaling = fit_scales(*parts) if standardize else None
+    width = fullest(*parts)
+    pairs = [pairs_of(part, scaling, width) for part in parts]
+    return (pairs[0], pairs[1] if unlabelled else None), scaling
 
 
 def _as_numbers(
@@ -135,7 +177,9 @@ def _as_numbers(
         if not declared and not _has_gaps(x, *others):
             return None, x, np.concatenate(others) if others else None
     tables = [as_table(part, names[1]) for part in others]
-    encoding, (x, *others) = TableEncoding.fit(as_table(x, names[0]).declared(declared, names[0]), *tables, names=names)
+    table = as_table(x, names[0])
+    table.only(name for name in table.names if name not in declared).note_numbers(names[0])
+    encoding, (x, *others) = TableEncoding.fit(table.declared(declared, names[0]), *tables, names=names)
     return encoding, x, np.concatenate(others) if others else None
 
 
@@ -150,4 +194,4 @@ def labelled_pair(validation: Any) -> tuple[Any, Any]:
     x, (y, labelled) = rows_of(validation[0], "the validation x"), separate(validation[1], "the validation y")
     if labelled is None:
         return x, y
-    return (x if isinstance(x, RawTable) else np.asarray(x))[labelled], y
+    return (x if isinstance(x, RawTable | SparseRows) else np.asarray(x))[labelled], y

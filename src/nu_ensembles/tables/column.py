@@ -8,18 +8,24 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import re
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from nu_ensembles.errors import InputError
+from nu_ensembles.errors import DataWarning, InputError
 
 Kind = Literal["number", "category", "ordered", "date"]
 # What a gap in dates is; a name, because NumPy makes a new one of each unit.
 NO_DATE = np.datetime64("NaT", "us")
 _YEAR_FIRST = re.compile(r"[0-9]{4}([-/])[0-9]{2}\1[0-9]{2}")
 _YEAR_LAST = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{4})(.*)")
+_MONTH_OR_DAY = re.compile(r"[0-9]{1,2}/[0-9]{1,2}/([0-9]{2}|[0-9]{4})")
+# A column of numbers with fewer different words among them than this is one with typing errors, …
+FEW_WORDS = 20
+# … unless the numbers are so few, and repeat so often, that they are levels, as in 0, 1, 2, 3+.
+FEW_NUMBERS = 30
 _WORDS = {"number": "numbers", "category": "text", "ordered": "ordered levels", "date": "dates"}
 
 
@@ -57,7 +63,7 @@ class RawColumn:
         if self.kind == "number":
             return [None if value != value else plain_number(value) for value in self.values.tolist()]
         if self.kind == "date":
-            return [None if gap else str(value) for value, gap in zip(self.values, self.gaps, strict=True)]
+            return [None if gap else plain_date(value) for value, gap in zip(self.values, self.gaps, strict=True)]
         return [self.levels[code] if code >= 0 else None for code in self.values.tolist()]
 
     def as_kind(self, kind: Kind, levels: Sequence[str], what: str) -> RawColumn:
@@ -111,6 +117,47 @@ def encoded(name: str, words: Iterable[str | None], levels: Sequence[str] | None
     return RawColumn(name, "ordered", np.array(codes, np.int32), tuple(levels))
 
 
+def text_or_dates(name: str, words: Iterable[str | None]) -> RawColumn:
+    """A column of text; of dates, if every word is one."""
+    column = encoded(name, words)
+    if column.levels and all(date_from_text(word) is not None for word in column.levels):
+        return column.as_kind("date", (), name)
+    return column
+
+
+def declared_as(column: RawColumn, kind: Kind, levels: Sequence[str], what: str) -> RawColumn:
+    """The column as what it is said to be; levels of an ordered one that nobody named are noted, and become gaps.
+
+    Args:
+      what: to call the rows in messages.
+    """
+    found = column.as_kind(kind, levels, what)
+    if kind == "ordered" and found.gaps.sum() > column.gaps.sum():
+        others = [word for word in dict.fromkeys(column.words()) if word is not None and word not in levels]
+        shown = ", ".join(map(repr, others[:3])) + (", …" if len(others) > 3 else "")
+        note = f"The column {column.name!r} of {what} has levels that were not declared, which are taken as gaps"
+        warnings.warn(f"{note}: {shown}.", DataWarning, stacklevel=3)
+    return found
+
+
+def mixes_numbers(counts: np.ndarray, is_number: np.ndarray) -> bool:
+    """Whether a column of words looks like numbers with typing errors.
+
+    Args:
+      counts: `[L]`, rows of each word.
+      is_number: `[L]`, which words mean numbers.
+    """
+    n_numbers, n_different = int(counts[is_number].sum()), int(is_number.sum())
+    are_levels = n_different <= FEW_NUMBERS and 2 * n_different <= n_numbers
+    few_words = 2 * n_numbers >= counts.sum() and 0 < (~is_number).sum() < FEW_WORDS
+    return few_words and not are_levels
+
+
+def day_or_month_first(text: str) -> bool:
+    """Whether it is like 1/2/2024, which means one day here and another there."""
+    return _MONTH_OR_DAY.match(text) is not None
+
+
 def stacked_columns(first: RawColumn, second: RawColumn) -> RawColumn:
     """Rows of one column and then those of another of the same kind."""
     if first.kind == "category":
@@ -123,6 +170,11 @@ def stacked_columns(first: RawColumn, second: RawColumn) -> RawColumn:
 def plain_number(value: float) -> str:
     """3 for 3.0: the numbers 3 and 3.0 are one level, whether a gap made floats of the column or not."""
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def plain_date(value: np.datetime64) -> str:
+    """2024-01-31, or 2024-01-31 18:30:00 where there is a time."""
+    return str(value).replace("T", " ").removesuffix(".000000").removesuffix(" 00:00:00")
 
 
 def number_from_text(text: str) -> float | None:

@@ -148,6 +148,12 @@ class CategoryEncoder:
         found = np.array([*(which.get(level, unknown) for level in column.levels), missing])
         return rows[found[column.values]]
 
+    def is_new(self, column: RawColumn) -> bool:
+        """Whether a later column has a level that the fitted one had not."""
+        known = {*self.kept, *self.rare}
+        new = [code for code, level in enumerate(column.levels) if level not in known]
+        return bool(new) and bool(np.isin(column.values, new).any())
+
     def in_words(self) -> str:
         words = f"category, an indicator each for {listed(self.kept)}" if self.kept else "category"
         words += f", one for {len(self.rare)} rare levels together" if self.rare else ""

@@ -15,7 +15,7 @@ import numpy as np
 
 from nu_ensembles.contents import flag, listing, parsed, stored
 from nu_ensembles.errors import DataWarning, InputError
-from nu_ensembles.tables.column import RawColumn, stacked_columns
+from nu_ensembles.tables.column import RawColumn, day_or_month_first, stacked_columns
 from nu_ensembles.tables.encoders import (
     FEWEST_ROWS,
     CategoryEncoder,
@@ -133,6 +133,13 @@ class TableEncoding:
             known = "where the training rows had none, filled with the median"
             note = f"{what} has gaps (or new levels) {known}: {listed(filled)}."
             warnings.warn(note, DataWarning, stacklevel=2)
+        # Which words they are is left to reports: a sentence for each would never end where a model is served.
+        new = [
+            each.name for each, part in self._pairs(found) if isinstance(each, CategoryEncoder) and each.is_new(part)
+        ]
+        if new:
+            note = f"{what} has words that the training rows had not, which are taken as unknown: {listed(new)}."
+            warnings.warn(note, DataWarning, stacklevel=2)
         return found
 
     def numbers(self, matched: RawTable, what: str = "X", first_row: int = 0) -> np.ndarray:
@@ -204,6 +211,12 @@ def _fitted(column: RawColumn) -> Encoder:
     n_levels = len(np.unique(filled))
     if n_levels == 1 and len(filled) == len(column):
         return LeftOut(column.name, "it is the same in every row")
+    if n_levels > FEW_LEVELS and day_or_month_first(column.levels[0]):
+        return LeftOut(
+            column.name,
+            f"it holds dates such as {column.levels[0]}, which mean one day here and another there; write "
+            "them as 2024-01-31",
+        )
     if n_levels == len(filled) and n_levels > 1:
         return LeftOut(column.name, "it is text with as many levels as rows, as an identifier is")
     if n_levels > FEW_LEVELS and np.bincount(filled).max() < FEWEST_ROWS:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.tables.column import NO_DATE, RawColumn, as_date, encoded, plain_number
+from nu_ensembles.tables.column import NO_DATE, RawColumn, as_date, encoded, plain_number, text_or_dates
 from nu_ensembles.tables.raw_table import RawTable, refuse_repeated
 
 
@@ -94,7 +94,7 @@ def _column(name: str, series: Any, what: str) -> RawColumn:
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         return RawColumn(name, "date", np.asarray(series.cast(nw.Datetime("us")).to_numpy(), "datetime64[us]"))
     if dtype == nw.String:
-        return encoded(name, (value if isinstance(value, str) else None for value in series.to_list()))
+        return text_or_dates(name, (value if isinstance(value, str) else None for value in series.to_list()))
     if dtype in (nw.Categorical, nw.Enum):
         words = [None if is_gap(value) else _word(value) for value in series.to_list()]
         return encoded(name, words, _declared_order(series))
@@ -188,7 +188,7 @@ def _times(name: str, values: list[Any]) -> RawColumn:
 
 
 _READERS: dict[str, Callable[[str, list[Any]], RawColumn]] = {
-    "text": encoded,
+    "text": text_or_dates,
     "numbers": lambda name, values: RawColumn(
         name, "number", np.array([np.nan if value is None else float(value) for value in values])
     ),

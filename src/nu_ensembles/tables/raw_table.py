@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nu_ensembles.errors import DataWarning, InputError
-from nu_ensembles.tables.column import Kind, RawColumn
+from nu_ensembles.tables.column import Kind, RawColumn, declared_as, mixes_numbers, number_from_text
 
 # Names that a sentence lists; a table may have thousands.
 MOST_LISTED = 5
@@ -86,8 +86,24 @@ class RawTable:
         unknown = [name for name in kinds if name not in self.names]
         if unknown:
             raise InputError(f"{what} has no column {unknown[0]!r} to declare{_near(unknown[0], self.names)}.")
-        parts = (part.as_kind(*kinds[part.name], what) if part.name in kinds else part for part in self.parts)
+        parts = (declared_as(part, *kinds[part.name], what) if part.name in kinds else part for part in self.parts)
         return dataclasses.replace(self, parts=tuple(parts))
+
+    def note_numbers(self, what: str) -> None:
+        """Says of columns of text that they look like numbers with typing errors, for which csv files are refused."""
+        for column in self.parts:
+            if column.kind != "category":
+                continue
+            counts = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
+            is_number = np.array([number_from_text(word) is not None for word in column.levels], bool)
+            if mixes_numbers(counts, is_number):
+                word, n = column.levels[int(np.argmin(is_number))], int(counts[is_number].sum())
+                warnings.warn(
+                    f"The column {column.name!r} of {what} is text, though {n} of {counts.sum()} values are numbers "
+                    f"({word[:40]!r} is none); turn it into numbers, or declare it a category.",
+                    DataWarning,
+                    stacklevel=2,
+                )
 
     def matched(self, expected: Sequence[Expected], what: str, *, named: bool = True) -> RawTable:
         """The columns of the training rows, found by name in any order, or by place where either side has no names.

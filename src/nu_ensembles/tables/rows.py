@@ -1,4 +1,4 @@
-"""Whatever a user hands in as rows: frames and tables as raw tables, sparse matrices made dense, arrays as they are."""
+"""Whatever a user hands in as rows: frames as raw tables, sparse matrices dense or as they are, arrays as they are."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.tables.column import Kind
 from nu_ensembles.tables.frames import is_frame, table_of_frame
 from nu_ensembles.tables.raw_table import RawTable
+from nu_ensembles.tables.sparse_rows import SparseRows, dense_or_sparse, is_sparse
 
-# Training keeps all rows on the device, so a sparse matrix is made dense: up to this many values, 0.5 GB as float32.
-MOST_DENSE = 1 << 27
 _KINDS: tuple[Kind, ...] = ("number", "category", "date")
 
 ColumnTypes = Mapping[str, str | Sequence[Any]]
 
 
 def rows_of(x: Any, what: str) -> Any:
-    """A `RawTable` of a data frame, a dense array of a sparse matrix, anything else as it is.
+    """A `RawTable` of a data frame, of a sparse matrix a dense array or `SparseRows`, anything else as it is.
 
     Args:
       what: to call x in messages.
     """
-    if isinstance(x, RawTable):
+    if isinstance(x, RawTable | SparseRows):
         return x
-    if hasattr(x, "toarray"):
-        return _dense(x, what)
+    if is_sparse(x):
+        return dense_or_sparse(x, what)
     if not is_frame(x):
         return x
     table = table_of_frame(x, what)
@@ -60,13 +59,3 @@ def read_column_types(types: ColumnTypes) -> dict[str, tuple[Kind, tuple[str, ..
                 )
             found[name] = ("ordered", levels)
     return found
-
-
-def _dense(x: Any, what: str) -> np.ndarray:
-    n_values = int(np.prod(x.shape, dtype=np.int64))
-    if n_values > MOST_DENSE:
-        raise InputError(
-            f"{what} is sparse, and dense it would hold {n_values:,} values, more than {MOST_DENSE:,}; reduce its "
-            "columns first, with sklearn.decomposition.TruncatedSVD or a hashing vectoriser of fewer features."
-        )
-    return x.toarray()

@@ -23,7 +23,8 @@ from nu_ensembles.ensemble import Ensemble
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods import AnyMethod, Members, TrainingRows
 from nu_ensembles.models import Model
-from nu_ensembles.problem import Problem, plain_seed
+from nu_ensembles.models.sparse import TAKE_SPARSE, for_dense_rows, for_sparse_rows
+from nu_ensembles.problem import Problem, plain_seed, widened
 
 MOST_MEMBERS = 1_000_000
 
@@ -103,11 +104,11 @@ class TrainingJob:
         only_scaled = isinstance(calibrator, FittedTemperature)
         of_method = {"procedure": members.notes} if members.notes else {}
         return Ensemble(
-            model=networks.model,
+            model=for_dense_rows(networks.model),
             params=networks.params,
             model_state=networks.model_state,
             classes=self.problem.classes,
-            row_shape=self.problem.row_shape,
+            row_shape=self.problem.dense_shape,
             standardisation=self.problem.standardisation,
             pixels=self.problem.pixels,
             columns=self.problem.columns,
@@ -139,9 +140,9 @@ class TrainingJob:
         differing = [name for name, value in self.manifest().items() if there.get(name) != value]
         problem = self.problem
         same = (
-            self.network,
+            for_dense_rows(self.network),
             problem.classes,
-            problem.row_shape,
+            problem.dense_shape,
             problem.standardisation,
             problem.pixels,
             problem.encoding,
@@ -175,9 +176,14 @@ def make_job(
       validation: rows and class numbers, scaled as the problem is.
     """
     n_members = check_whole(n_members, "n_members", most=MOST_MEMBERS)
-    scaled = problem.standardisation is not None
-    network = models.network_for(model, len(problem.classes), problem.row_shape, model_options or {}, scaled)
+    scaled = problem.standardisation is not None and problem.sparse_columns is None
+    network = models.network_for(model, len(problem.classes), problem.dense_shape, model_options or {}, scaled)
     method = methods.method_for(method, problem.n_unlabeled)
+    if problem.sparse_columns is not None:
+        network = _for_sparse_rows(network, problem.sparse_columns, method, settings)
+    if problem.sparse_columns is not None and validation is not None:
+        problem = problem.with_room(validation[0].shape[1])
+        validation = widened(validation[0], problem.row_shape[0]), validation[1]
     network = method.network(network, problem.row_shape)
     shown = None
     if validation is not None:
@@ -186,6 +192,19 @@ def make_job(
     method.check(job.rows, validated=shown is not None, own_optimizer=settings.optimiser is not None)
     settings.check(method.base, problem.row_shape)
     return job
+
+
+def _for_sparse_rows(network: Model, columns: int, method: AnyMethod, settings: Settings) -> Model:
+    """The network that takes sparse rows; refuses what needs dense ones."""
+    too_large = "The rows are a sparse matrix too large to be made dense"
+    reduce = "or reduce its columns first, with sklearn.decomposition.TruncatedSVD"
+    found = for_sparse_rows(network, columns)
+    if found is None:
+        raise InputError(f"{too_large}, which only {' and '.join(map(repr, TAKE_SPARSE))} take; use one, {reduce}.")
+    if method.changes_rows or settings.augment is not None:
+        what = "augment" if settings.augment is not None else f"the method {method.name!r}"
+        raise InputError(f"{too_large}, and {what} changes dense rows only; do without it, {reduce}.")
+    return found
 
 
 def steps_in(epochs: float, n_rows: int, batch_size: int) -> int:

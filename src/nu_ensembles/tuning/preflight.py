@@ -21,7 +21,7 @@ from nu_ensembles.methods import Nu, Standard
 from nu_ensembles.metrics import evaluate
 from nu_ensembles.metrics.paired import paired_difference
 from nu_ensembles.problem import Problem, prepare, random_key
-from nu_ensembles.tables import ColumnTypes, RawTable, rows_of
+from nu_ensembles.tables import ColumnTypes, RawTable, SparseRows, rows_of
 from nu_ensembles.training import make_job, steps_in
 from nu_ensembles.tuning.advice import LEVEL, Estimate, Evidence, OutOfFoldFit, advise
 from nu_ensembles.tuning.folds import stratified_folds
@@ -79,8 +79,8 @@ def preflight(
       max_iter, learning_rate, batch_size: of the training that is meant; its last step is where it would end.
     """
     X = rows_of(X, "X")
-    X = X if isinstance(X, RawTable) else np.asarray(X)
-    is_table = isinstance(X, RawTable) or (X.ndim == 2 and X.dtype != np.uint8)
+    X = X if isinstance(X, RawTable | SparseRows) else np.asarray(X)
+    is_table = isinstance(X, RawTable | SparseRows) or (X.ndim == 2 and X.dtype != np.uint8)
     # Scaled as the estimator does it, so that the two sets are compared, and trained on, as they will be used.
     problem = prepare(X, y, X_unlabeled, standardize=is_table, column_types=column_types)
     # A column of text is several of numbers, which have names of their own.
@@ -90,7 +90,8 @@ def preflight(
     examined = _at_most(problem, MOST_LABELLED, seed)
     early, last, rise = _out_of_fold(examined, settings, max_iter, seed, verbose)
     u = problem.x_unlabeled
-    shift = None if u is None else two_sample_test(problem.x, u, feature_names, seed)
+    sets = None if u is None else (problem.compared(problem.x), problem.compared(u))
+    shift = None if sets is None else two_sample_test(*sets, feature_names, seed)
     evidence = Evidence(
         n_labelled=len(problem.x),
         n_examined=len(examined.x),

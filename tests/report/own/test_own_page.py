@@ -115,7 +115,7 @@ def test_without_labels_there_is_confidence_disagreement_and_what_is_strange():
         "How it was trained",
     ]
     text = words(page)
-    assert "have no labels, so nothing here says how many predictions are right" in text
+    assert "have no labels, so it is not known how many predictions are right" in text
     assert "age is 312, 14 standard deviations from the mean" in text
     assert "accuracy" not in text.lower()
     nothing = own_page(given(labels=None, strange={}))

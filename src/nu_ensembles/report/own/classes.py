@@ -89,7 +89,7 @@ def _matrix(answers: Answers, matrix: np.ndarray) -> SortableTable:
         "What is taken for what: a line for each true class, a column for each prediction",
         columns,
         rows,
-        "The darker, the larger the share of the class's rows.",
+        "The stronger the colour, the larger the share of the class's rows.",
     )
 
 

@@ -94,7 +94,9 @@ def kept_accuracy(coverage: np.ndarray, risk: np.ndarray, chosen: float, accurac
     ax.axhline(1 - float(risk[-1]), color=BEFORE, linestyle="--", linewidth=1.4)
     ax.scatter([chosen], [accuracy], s=52, color=ACCENT, zorder=3)
     lowest = float(np.min(1 - risk))
-    ax.set(xlim=(0, 1.01), ylim=(max(0.0, lowest - 0.05 * (1.02 - lowest)), 1.01))
+    bottom = max(0.0, lowest - 0.05 * (1.02 - lowest))
+    ax.set(xlim=(0, 1.01), ylim=(bottom, 1.01))
+    ax.set_yticks([tick for tick in ax.get_yticks() if bottom <= tick <= 1])  # no share is above one
     ax.set(xlabel="share of rows that are answered, the surest first", ylabel="accuracy among them")
     ax.spines[["top", "right"]].set_visible(False)
     return ax

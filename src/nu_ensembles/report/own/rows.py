@@ -42,7 +42,7 @@ def card_without_labels(given: Given) -> Card:
         tiles.append(Tile("Two members differ", percent(apart), "on so many rows"))
     if given.strange is not None:
         tiles.append(Tile("Unlike the training rows", f"{given.n_strange:,}", "rows; see below"))
-    said = f"These {counted(n, 'row')} have no labels, so nothing here says how many predictions are right."
+    said = f"These {counted(n, 'row')} have no labels, so it is not known how many predictions are right."
     expected = given.training.expected
     more = [expected.sentence()] if expected is not None else []
     return Card(tiles, [f"{said} Label a few dozen drawn at random, and make the page again.", *more])
