@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ class Part:
       leave_out: puts the plain form in its place until the stack ends.
       on_cpu: whether a CPU uses it.
       network_of_gpu: where it is compiled for an H200; None for nowhere.
+      variables: of the environment, of a process that starts without it.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Part:
     leave_out: Callable[[ExitStack], None]
     on_cpu: bool = True
     network_of_gpu: str | None = None
+    variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def replaced(*changes: tuple[str, Any]) -> Callable[[ExitStack], None]:
@@ -164,6 +166,13 @@ ALL = [
         ("engine/blocks.py",),
         "MLP 64-64",
         on_another_backend(block=1, block_of_convolutions=1),
+    ),
+    Part(
+        "draws compiled quickly",
+        ("engine/fast/compilation.py:jitted_quickly",),
+        "MLP 64-64",
+        lambda stack: None,
+        variables={"XLA_FLAGS": "--xla_backend_optimization_level=3"},
     ),
     Part(
         "a look at parts of large gradients",

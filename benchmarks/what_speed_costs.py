@@ -65,7 +65,7 @@ class Side:
     def __init__(self, part: Part, left_out: bool) -> None:
         call = [sys.executable, __file__, "--measure", part.name, *(["--left-out"] if left_out else [])]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        environment = without_cache({"JAX_PLATFORMS": "cpu"})
+        environment = without_cache({"JAX_PLATFORMS": "cpu", **(part.variables if left_out else {})})
         self.process = subprocess.Popen(call, env=environment, text=True, **pipes)
         self.compile_s = self._answer()
 

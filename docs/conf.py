@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import api_coverage
 
 project = "nu-ensembles"
-author = "The nu-ensembles maintainers"
+author = project_copyright = "The nu-ensembles maintainers"
 release = installed("nu-ensembles")
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]

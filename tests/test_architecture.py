@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,9 +34,12 @@ def room_of(module: str) -> str | None:
     return rest[0] if rest else PUBLIC
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for file in SOURCE.rglob("*.py"):
-        yield ".".join(file.relative_to(SOURCE).with_suffix("").parts), ast.parse(file.read_text(encoding="utf-8"))
+@functools.cache
+def modules() -> Iterable[tuple[str, ast.Module]]:
+    return [
+        (".".join(file.relative_to(SOURCE).with_suffix("").parts), ast.parse(file.read_text(encoding="utf-8")))
+        for file in SOURCE.rglob("*.py")
+    ]
 
 
 def imported_by(tree: ast.Module) -> Iterator[str]:

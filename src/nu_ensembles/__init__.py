@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nu_ensembles.models import Model
     from nu_ensembles.problem import Unlabeled
     from nu_ensembles.searches import tune
-    from nu_ensembles.training import fit
+    from nu_ensembles.training import RayCluster, fit
 
 _HOME = {
     "Blend": "estimator",
@@ -34,6 +34,7 @@ _HOME = {
     "NonFiniteLossError": "errors",
     "NuEnsembleClassifier": "estimator",
     "TemperedForest": "estimator",
+    "RayCluster": "training",
     "Unlabeled": "problem",
     "fit": "training",
     "random_labels": "methods.labels",
@@ -52,6 +53,7 @@ __all__ = [
     "Model",
     "NonFiniteLossError",
     "NuEnsembleClassifier",
+    "RayCluster",
     "TemperedForest",
     "Unlabeled",
     "__version__",

@@ -27,6 +27,8 @@ class Backend:
       block, block_of_convolutions: how many steps' rows are drawn at once, few enough for a look at the progress every
         few seconds.
       ensembles_share_a_program: whether several ensembles train faster as one; more lanes gain nothing on a CPU.
+      draws_lane_by_lane: whether what lanes draw goes through a program of one lane, which compiles sooner on a CPU.
+      compiles_ahead: whether programs are compiled while others train: not where kernels are timed meanwhile.
       scores_in_threads: whether scoring may run beside training: not where both want the same cores.
       convolution_dtype: what "auto" means for convolutions.
       images_last: whether a convolution's input is kept for the weight gradient with its images as the last axis.
@@ -45,6 +47,8 @@ class Backend:
     block: int
     block_of_convolutions: int
     ensembles_share_a_program: bool
+    draws_lane_by_lane: bool
+    compiles_ahead: bool
     scores_in_threads: bool
     convolution_dtype: str
     images_last: bool
@@ -72,6 +76,8 @@ CPU = Backend(
     block=BLOCK,
     block_of_convolutions=BLOCK,
     ensembles_share_a_program=False,
+    draws_lane_by_lane=True,
+    compiles_ahead=True,
     scores_in_threads=False,
     convolution_dtype="float32",
     images_last=True,
@@ -88,6 +94,8 @@ GPU = Backend(
     block=LONG_BLOCK,
     block_of_convolutions=BLOCK,
     ensembles_share_a_program=True,
+    draws_lane_by_lane=False,
+    compiles_ahead=False,
     scores_in_threads=True,
     convolution_dtype="bfloat16",
     images_last=False,

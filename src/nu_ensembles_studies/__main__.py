@@ -21,7 +21,9 @@ CONVERTERS: dict[str, Any] = {
     "tuple[int, ...]": lambda text: tuple(int(each) for each in text.split(",")),
     "int": int,
     "int | None": int,
+    "float": float,
     "float | None": float,
+    "str | None": str,
     "str": str,
     "Path | None": Path,
 }

@@ -83,7 +83,7 @@ def test_lanes_spread_over_no_more_devices_than_they_fill(
 ) -> None:
     cpu = jax.devices()[0]
     monkeypatch.setattr(plans, "lanes_that_fit", lambda *_: fit)
-    monkeypatch.setattr(jax, "devices", lambda: [cpu] * n_devices)
+    monkeypatch.setattr(jax, "local_devices", lambda: [cpu] * n_devices)
     assert chosen(assembled, "sharded", members=range(n_lanes)) == Plan("sharded", at_once, False, used)
     assert chosen(assembled, "auto", members=range(n_lanes)).name == "sharded"
 

@@ -13,7 +13,7 @@ import nu_ensembles as nu
 from nu_ensembles.errors import InputError
 from nu_ensembles.searches import SearchOutcome
 from nu_ensembles.searches.draws import ParameterDraws
-from nu_ensembles.searches.heat import heats_of, run_heat
+from nu_ensembles.searches.heat import heats_of, program_of, run_heat
 from nu_ensembles.searches.leases import Leases
 
 pytest.importorskip("optuna")
@@ -57,7 +57,8 @@ def test_a_trial_comes_to_the_same_alone(whole) -> None:
 def test_trials_of_one_program_train_side_by_side_and_others_apart(whole) -> None:
     one, other = {"learning_rate": 0.1, "beta": 0.1}, {"learning_rate": 0.2, "beta": 0.2}
     trials = {0: one, 1: {**one, "beta": 0}, 2: other, 3: other, 4: {**one, "learning_rate": -1.0}}
-    assert heats_of(whole.setting, trials, together=2) == [[0, 2], [1], [3], [4]]
+    programs = {number: program_of(whole.setting, number, each) for number, each in trials.items()}
+    assert heats_of(programs, together=2) == [[0, 2], [1], [3], [4]]
 
 
 def test_a_search_that_was_stopped_goes_on_to_the_same(whole, tmp_path) -> None:

@@ -59,6 +59,9 @@ class WrittenHeat:
     def is_over(self) -> bool:
         return not self.remaining or self.stop == len(self.trial.stops) - 1
 
+    def get_ready(self) -> None:
+        """There is nothing to compile."""
+
     def go_on(self) -> None:
         self.stop += 1
         for each in self.remaining:

@@ -16,11 +16,14 @@ import numpy as np
 
 from nu_ensembles.datasets import Table, read_table
 from nu_ensembles.datasets.columns import likely_target
+from nu_ensembles.datasets.open_rows import TAKEN_LAZILY, is_table_of_many_files, open_rows
 from nu_ensembles.datasets.table import NoRowsError, NoTargetError
 from nu_ensembles.datasets.text_source import STANDARD_INPUT
 from nu_ensembles.errors import DataWarning, InputError
 from nu_ensembles.problem.inputs import check_labels
 from nu_ensembles.problem.labels import separate
+from nu_ensembles.problem.lazily import takes_little_room
+from nu_ensembles.rows import LazyRows
 from nu_ensembles.tables import RawTable, SparseRows
 
 if TYPE_CHECKING:
@@ -81,6 +84,26 @@ class DataDescription:
         )
         refuse_infinity(table, path)
         return table
+
+    def opened(self, path: Path) -> LazyRows | None:
+        """Rows that are taken as they are needed: of several parquet or Arrow files, a .npy file, many images.
+
+        None for a path that `read` is for.
+        """
+        is_images = path.is_dir() and not is_table_of_many_files(path)
+        if not (is_images or is_table_of_many_files(path) or path.suffix.lower() in TAKEN_LAZILY):
+            return None
+        others = (self.target, *self.dropped, *self.kept)
+        size = None if self.image_size is None else (self.image_size[0], self.image_size[1])
+        found = open_rows(
+            path,
+            str(path),
+            columns=self.feature_names,
+            ignore=[name for name in others if name is not None],
+            image_size=size,
+            channels=self.channels,
+        )
+        return None if is_images and takes_little_room(found) else found
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -200,6 +223,9 @@ def refuse_other_shape(rows: Any, path: Path | None, row_shape: tuple[int, ...])
 
 
 def _unlabeled_rows(description: DataDescription, path: Path) -> Any:
+    found = description.opened(path)
+    if found is not None:
+        return found
     try:
         return description.read(path).rows
     except NoRowsError:

@@ -69,7 +69,8 @@ class DataOptions:
     """Which rows, and what in them.
 
     Attributes:
-      unlabeled: File or folder of unlabelled rows with the same columns; its labels, if any, are ignored.
+      unlabeled: File or folder of unlabelled rows with the same columns; its labels, if any, are ignored. A folder of
+        .parquet or .arrow files, a pattern such as 'rows/*.parquet' and a .npy file may be larger than memory.
       target: Column that holds the labels. A .npz file has them in y, a folder of images in its sub-folders' names.
       drop: Column to leave out; repeat the option for more.
       keep: Column that is no feature and is copied to the predictions, such as an identifier; repeat for more.
@@ -199,3 +200,23 @@ class RunOptions:
     run_folder: Path | None = None
     resume: Annotated[bool, FLAG] = False
     checkpoint_seconds: float = 30.0
+
+
+@Parameter(name="*", group=RUN)
+@dataclasses.dataclass(frozen=True)
+class PlaceOptions:
+    """Where work is carried out.
+
+    Attributes:
+      on: here, processes (beside this one), or ray: the tasks of a Ray cluster, where package and data are, too.
+      address: Of the Ray cluster's head, HOST:PORT, given on one of its nodes, or auto; by default RAY_ADDRESS.
+      cpus_per_task: Processors that a task gets there.
+      gpus_per_task: GPUs that a task gets there; .25 lets four tasks share one.
+      retries: How often a task is run again whose worker or node died.
+    """
+
+    on: Literal["here", "processes", "ray"] = "here"
+    address: str | None = None
+    cpus_per_task: float = 1.0
+    gpus_per_task: float = 0.0
+    retries: int = 3

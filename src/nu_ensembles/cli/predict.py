@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from nu_ensembles.cli.options import DATA, OUTPUT, Columns, Json
+from nu_ensembles.cli.options import DATA, FLAG, OUTPUT, Columns, Json, PlaceOptions
 from nu_ensembles.cli.output import number, show, table
+from nu_ensembles.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
+
+_PLACE = PlaceOptions()
 
 # How many rows and classes are shown where the predictions go to no file.
 ROWS_SHOWN = 10
@@ -26,7 +30,9 @@ def predict(
     *,
     drop: Annotated[Columns, Parameter(group=DATA)] = (),
     keep: Annotated[Columns, Parameter(group=DATA)] = (),
+    place: PlaceOptions = _PLACE,
     out: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
+    resume: Annotated[bool, FLAG, Parameter(group=OUTPUT)] = False,
     json: Json = False,
 ) -> None:
     """Predict the classes of rows, with probabilities.
@@ -40,25 +46,93 @@ def predict(
     nu-ensembles predict model new_photos/ --out predictions.parquet
     nu-ensembles predict model new.csv
     zcat new.csv.gz | nu-ensembles predict model - --json
+    nu-ensembles predict model rows/ --out predicted/
+    nu-ensembles predict model rows/ --out predicted/ --resume
+    nu-ensembles predict model rows/ --on ray --out predicted/
     ```
+
+    Rows of several .parquet or .arrow files (a folder, or a pattern such as 'rows/*.parquet') and of a .npy file may be
+    more than memory holds; their predictions go to a folder of .parquet files. After a kill, --resume goes on with it.
+    With `--on ray` (or processes) DATA is a folder of .parquet files, each a task, and --out a folder for as many
+    files of the same names; the same command goes on after a kill.
 
     Args:
       model: Folder that fit has written.
       data: Rows to predict: a .csv (.tsv, .csv.gz), .npz or .parquet file, - for a csv file from standard input, or a
-        folder of images.
+        folder of images; or a folder of .parquet or .arrow files, a pattern for them, or a .npy file.
       drop: Column to leave out that the training data did not have; repeat the option for more.
       keep: Column to copy to the predictions, such as an identifier; by default those that fit was told to keep.
-      out: New .csv, .parquet or .npz file for the predictions.
+      out: New .csv, .parquet or .npz file for the predictions; a new folder for those of several files.
+      resume: Go on with the folder of a killed run.
       json: Print one JSON object.
     """
     from nu_ensembles.datasets.predictions import check_predictions_path
     from nu_ensembles.storage import claimed
 
+    if place.on != "here":
+        show(*_predicted_elsewhere(model, data, drop, keep, out, place), json)
+        return
+    lazily = _into_folder(model, data, drop, keep, out, resume)
+    if lazily is not None:
+        show(lazily, f"{lazily['n_rows']} predictions in {out}, in {lazily['n_parts']} files.", json)
+        return
+    if resume:
+        raise InputError("--resume goes with --out FOLDER, for rows of several files; leave it out.")
     if out is not None:
         check_predictions_path(out)
     with contextlib.nullcontext() if out is None else claimed(out):
         result, text = _predicted(model, data, drop, keep, out)
     show(result, text, json)
+
+
+def _into_folder(
+    model: Path, data: Path, drop: Sequence[str], keep: Sequence[str], out: Path | None, resume: bool
+) -> dict[str, Any] | None:
+    """Predictions of rows that may be more than memory holds, in a folder; None for others."""
+    from nu_ensembles.cli.data import DataDescription
+    from nu_ensembles.datasets.open_rows import TAKEN_LAZILY, is_table_of_many_files
+    from nu_ensembles.ensemble import Ensemble
+
+    if not (is_table_of_many_files(data) or data.suffix.lower() in TAKEN_LAZILY):
+        return None
+    if out is None:
+        raise InputError("The predictions of so many rows go to a folder of files; name it, as in --out predicted.")
+    ensemble = Ensemble.load(model)
+    description = DataDescription.of(ensemble)
+    description = dataclasses.replace(description, dropped=(*description.dropped, *drop))
+    rows = description.opened(data)
+    found = ensemble.predict_into(rows, out, resume=resume, keep=keep or description.kept, verbose=1)
+    return {"command": "predict", "out": out, "classes": ensemble.classes, **found}
+
+
+def _predicted_elsewhere(
+    model: Path, data: Path, drop: Sequence[str], keep: Sequence[str], out: Path | None, place: PlaceOptions
+) -> tuple[dict[str, Any], str]:
+    """Files predicted by other processes or machines: what to print, as an object and in words."""
+    from nu_ensembles.cli.data import DataDescription
+    from nu_ensembles.ensemble import Ensemble
+    from nu_ensembles.progress import counting_bar
+    from nu_ensembles_studies.run.executors import executor_on
+    from nu_ensembles_studies.run.predicting import Predicting, predict_files
+
+    files = sorted(data.glob("*.parquet")) if data.is_dir() else []
+    if not files:
+        raise InputError(f"--on {place.on} predicts a folder of .parquet files, and {data} is none.")
+    if out is None:
+        raise InputError(f"--on {place.on} needs --out, a folder for the files of predictions.")
+    description = DataDescription.of(Ensemble.load(model))
+    reading = {
+        "columns": description.feature_names,
+        "drop": tuple(drop),
+        "ignore": tuple(name for name in (description.target, *description.dropped) if name is not None),
+        "keep": tuple(keep or description.kept),
+        "column_types": description.column_types,
+    }
+    how = Predicting(model.resolve(), out.resolve(), reading)
+    with executor_on(**vars(place)) as executor, counting_bar("predicting", len(files)) as told:
+        n_new = predict_files(how, [file.resolve() for file in files], executor, told)
+    result = {"command": "predict", "out": out, "n_files": len(files), "n_files_now": n_new}
+    return result, f"{len(files)} files of predictions in {out}, {n_new} of them now."
 
 
 def _predicted(

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token
 
-from nu_ensembles.cli.options import FLAG, OUTPUT, RUN, Json, Quiet
+from nu_ensembles.cli.options import FLAG, OUTPUT, RUN, Json, PlaceOptions, Quiet
 from nu_ensembles.cli.output import show
 
+_PLACE = PlaceOptions()
 WHAT = Group("What is measured", sort_key=1)
 
 
@@ -58,6 +59,7 @@ def study(
     cells_at_once: Annotated[int | None, Parameter(group=RUN)] = None,
     keep_probabilities: Annotated[bool, FLAG, Parameter(group=RUN)] = False,
     stop_on_error: Annotated[bool, FLAG, Parameter(group=RUN)] = False,
+    place: PlaceOptions = _PLACE,
     out: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
     export: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
     json: Json = False,
@@ -72,6 +74,7 @@ def study(
     nu-ensembles study table1 --datasets digits --models mlp --seeds 2
     nu-ensembles study table1 --datasets cifar10 --protocols matched,selected
     nu-ensembles study training-size --n 1000,2000,4000 --out sizes
+    nu-ensembles study table1 --datasets cifar10 --on ray --gpus-per-task 0.5
     ```
 
     Args:
@@ -135,6 +138,7 @@ def study(
         keep_probabilities,
         stop_on_error,
         verbose=0 if quiet else 1,
+        **vars(place),
     )
     folder = out or Path(f"study-{name}")
     results, progress = run_study(name, options, folder, how, export=export)

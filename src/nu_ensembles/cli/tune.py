@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token
 
-from nu_ensembles.cli.options import FLAG, NETWORK, OUTPUT, RUN, TRAINING, DataOptions, Json, Layers, Quiet
+from nu_ensembles.cli.options import (
+    FLAG,
+    NETWORK,
+    OUTPUT,
+    RUN,
+    TRAINING,
+    DataOptions,
+    Json,
+    Layers,
+    PlaceOptions,
+    Quiet,
+)
 from nu_ensembles.cli.output import show
 
 if TYPE_CHECKING:
@@ -109,7 +120,7 @@ class WhereOptions:
     lease: float = 60.0
 
 
-_SEARCH, _FIXED, _WHERE = SearchOptions(), FixedOptions(), WhereOptions()
+_SEARCH, _FIXED, _WHERE, _PLACE = SearchOptions(), FixedOptions(), WhereOptions(), PlaceOptions()
 
 
 def tune(
@@ -120,6 +131,7 @@ def tune(
     search: SearchOptions = _SEARCH,
     fixed: FixedOptions = _FIXED,
     where: WhereOptions = _WHERE,
+    place: PlaceOptions = _PLACE,
     members: Annotated[int, Parameter(group=OUTPUT)] = 10,
     search_only: Annotated[bool, FLAG, Parameter(group=OUTPUT)] = False,
     out: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
@@ -167,6 +179,7 @@ def tune(
     from nu_ensembles.searches import Space
     from nu_ensembles.searches import tune as searched
     from nu_ensembles.searches.draws import imported_optuna
+    from nu_ensembles_studies.run.heats import heats_on
 
     imported_optuna()
     started, parsed = time.perf_counter(), Space.of(space)
@@ -174,34 +187,36 @@ def tune(
     files = read_training_files(train, data, search.validation)
     scaling = {"auto": "auto", "always": True, "never": False}[fixed.standardize]
     given = {name: getattr(fixed, name) for name in ("batch_size", "learning_rate", "weight_decay", "augment", "plan")}
-    outcome: SearchOutcome = searched(
-        parsed,
-        files.X,
-        files.y,
-        files.U,
-        n_trials=search.trials,
-        objective=search.objective,
-        sampler=search.sampler,
-        seed=fixed.seed,
-        model=fixed.model,
-        model_options=None if fixed.hidden is None else {"hidden": fixed.hidden},
-        method=fixed.method,
-        standardize=wants_standardisation(scaling, files.X),
-        column_types=files.description.column_types,
-        max_iter=fixed.max_iter,
-        n_members=search.fold_members,
-        cv=search.cv,
-        validation=files.validation,
-        folder=out,
-        storage=where.storage,
-        name=where.name,
-        time_limit=where.time_limit,
-        together=search.together,
-        generation=search.generation,
-        lease_seconds=where.lease,
-        verbose=0 if quiet else 1,
-        **given,
-    )
+    with heats_on(**vars(place)) as run_heats:
+        outcome: SearchOutcome = searched(
+            parsed,
+            files.X,
+            files.y,
+            files.U,
+            n_trials=search.trials,
+            objective=search.objective,
+            sampler=search.sampler,
+            seed=fixed.seed,
+            model=fixed.model,
+            model_options=None if fixed.hidden is None else {"hidden": fixed.hidden},
+            method=fixed.method,
+            standardize=wants_standardisation(scaling, files.X),
+            column_types=files.description.column_types,
+            max_iter=fixed.max_iter,
+            n_members=search.fold_members,
+            cv=search.cv,
+            validation=files.validation,
+            folder=out,
+            storage=where.storage,
+            name=where.name,
+            time_limit=where.time_limit,
+            together=search.together,
+            generation=search.generation,
+            lease_seconds=where.lease,
+            verbose=0 if quiet else 1,
+            run_heats=run_heats,
+            **given,
+        )
     result: dict[str, Any] = {"command": "tune", "out": out, "n_trials": len(outcome.trials)}
     result["n_left"] = outcome.n_wanted - len(outcome.trials)
     if not outcome.trials:

@@ -3,6 +3,7 @@
 from nu_ensembles.datasets.cifar import ImageSet, load_cifar10, load_cifar100
 from nu_ensembles.datasets.digits import load_digits
 from nu_ensembles.datasets.files import Table, read_table
+from nu_ensembles.datasets.open_rows import open_rows
 from nu_ensembles.datasets.predictions import write_predictions
 from nu_ensembles.datasets.splits import published_split, split
 
@@ -12,6 +13,7 @@ __all__ = [
     "load_cifar10",
     "load_cifar100",
     "load_digits",
+    "open_rows",
     "published_split",
     "read_table",
     "split",

@@ -37,6 +37,17 @@ def write_predictions(
       kept: further columns `[N]`, e.g. `Table.kept`, which come first.
     """
     check_predictions_path(path)
+    columns = prediction_columns(probabilities, classes, row_names, kept)
+    write_bytes(path, _ENCODERS[Path(path).suffix.lower()](columns))
+
+
+def prediction_columns(
+    probabilities: np.ndarray,
+    classes: Sequence[Any] | np.ndarray,
+    row_names: Sequence[str] | None = None,
+    kept: Mapping[str, np.ndarray] | None = None,
+) -> dict[str, np.ndarray]:
+    """The columns `[N]` that are written; arguments as in `write_predictions`."""
     probabilities, labels = np.asarray(probabilities), np.asarray(classes)
     # Half precision and objects are no types of a parquet or npz file.
     probabilities = probabilities.astype(np.result_type(probabilities.dtype, np.float32), copy=False)
@@ -56,8 +67,7 @@ def write_predictions(
         columns[name] = column
     columns["prediction"] = labels[probabilities.argmax(axis=1)]
     columns["confidence"] = probabilities.max(axis=1)
-    columns |= {f"p_{label}": probabilities[:, index] for index, label in enumerate(labels)}
-    write_bytes(path, _ENCODERS[Path(path).suffix.lower()](columns))
+    return columns | {f"p_{label}": probabilities[:, index] for index, label in enumerate(labels)}
 
 
 def check_predictions_path(path: str | os.PathLike[str]) -> None:
@@ -101,12 +111,22 @@ def _npz(columns: dict[str, np.ndarray]) -> bytes:
     return file.getvalue()
 
 
-def _parquet(columns: dict[str, np.ndarray]) -> bytes:
+def parquet_bytes(columns: dict[str, np.ndarray]) -> bytes:
+    """A parquet file of these columns."""
     pa, pq = _pyarrow()
     file = io.BytesIO()
     arrays = [pa.array(column.tolist() if column.dtype.kind == "U" else column) for column in columns.values()]
     pq.write_table(pa.Table.from_arrays(arrays, names=list(columns)), file, write_page_checksum=True)
     return file.getvalue()
+
+
+def rows_in_parquet(path: Path) -> int | None:
+    """How many rows a parquet file has; None for what is no such file."""
+    pa, pq = _pyarrow()
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError):
+        return None
 
 
 def _pyarrow() -> tuple[Any, Any]:
@@ -118,4 +138,4 @@ def _pyarrow() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-_ENCODERS = {".csv": _csv, ".npz": _npz, ".parquet": _parquet}
+_ENCODERS = {".csv": _csv, ".npz": _npz, ".parquet": parquet_bytes}

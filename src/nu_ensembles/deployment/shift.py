@@ -1,7 +1,9 @@
 """Do the labelled and the unlabelled rows come from the same distribution? A classifier two-sample test.
 
 Classifiers learn to tell the two sets apart and are scored on rows that they were not trained on: an AUROC of
-0.5 means that they cannot. Lopez-Paz and Oquab, *Revisiting Classifier Two-Sample Tests*, 2017.
+0.5 means that they cannot. Lopez-Paz and Oquab, *Revisiting Classifier Two-Sample Tests*, 2017. Whether they can is
+asked of permutations, which few rows mislead no more often than many (`telling_apart.py`); a random forest is grown
+only where the sets differ, to say how far they are apart.
 """
 
 from __future__ import annotations
@@ -11,12 +13,15 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.stats import ks_2samp, norm, rankdata
+from threadpoolctl import threadpool_limits
 
+from nu_ensembles.deployment.telling_apart import FOLDS, told_apart
 from nu_ensembles.problem import Problem
+from nu_ensembles.rows import LazyRows
 
-# More rows than this a side hardly narrow the interval (±.02), and every fit does the test: it should take a second.
+# More rows than this a side hardly narrow the interval (±.02), and every fit does the test: it should cost little.
 MOST_ROWS = 500
-FEWEST_ROWS = 10
+FEWEST_ROWS = 2 * FOLDS
 TREES = 60
 # Rows wider than this are described by their principal components.
 MOST_FEATURES = 50
@@ -28,7 +33,6 @@ LEVEL = 0.01
 FAR_APART = 0.75
 # Above it there is hardly a row of the one set that could be of the other.
 DISJOINT = 0.995
-N_CLASSIFIERS = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +40,8 @@ class Shift:
     """How well the two sets can be told apart.
 
     Attributes:
-      auroc: the statistic, of the better of two classifiers, cross-validated; low, high: its 95 % interval.
-      p_value: of the hypothesis that the sets cannot be told apart, corrected for having two classifiers.
+      auroc: of the best classifier, on rows that it was not trained on; low, high: its 95 % interval.
+      p_value: of the hypothesis that the sets cannot be told apart; by 399 permutations, so it is .0025 at least.
       features: the columns that differ most, clearest first; empty where none does, or columns have no names.
       power: how likely so many rows would have shown (at level .01) sets that a classifier tells apart with an AUROC
         of .75.
@@ -87,20 +91,28 @@ def two_sample_test(
     parts = [_subsample(rows, rng) for rows in (x, x_unlabeled)]
     if min(len(part) for part in parts) < FEWEST_ROWS:
         return None
-    rows = np.concatenate(parts)
-    inside = np.repeat([True, False], [len(part) for part in parts])
-    features = tuple(_differing_features(parts[0], parts[1], feature_names)) if feature_names is not None else ()
+    # Equal rows keep no order that tells where they are from.
+    order = rng.permutation(len(parts[0]) + len(parts[1]))
+    rows, inside = np.concatenate(parts)[order], order < len(parts[0])
     rows = rows[:, rows.std(axis=0) > 0]
-    n, m = int(inside.sum()), int((~inside).sum())
-    power = power_of(n, m)
+    n, m = map(len, parts)
     if rows.shape[1] == 0:
-        return Shift(0.5, 0.5, 0.5, 1.0, power=power)
-    # A mean that moved a little in every direction shows in a linear score, a changed spread only in a forest's.
-    found = [_auroc(scores, inside) for scores in _held_out_scores(rows, inside, seed)]
-    auroc, error = max(found)
-    p_value = min(1.0, len(found) * float(norm.sf((auroc - 0.5) / _null_error(n, m))))
+        return Shift(0.5, 0.5, 0.5, 1.0, power=power_of(n, m))
+    # On matrices this small more threads than one only wait for each other, at half of the test's processor time.
+    with threadpool_limits(1):
+        columns = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+        rows = _few_columns(columns, seed)
+        one_by_one = columns if columns.shape[1] <= MODERATE_WIDTH else rows
+        p_value, best = told_apart(one_by_one, rows, inside, rng)
+    found = float(best.auroc[0]), _error(best.beats[inside], best.beats[~inside])
+    features: Sequence[str] = ()
+    if p_value < LEVEL:
+        found = max(found, _auroc(_of_forest(rows, inside, seed), inside))
+        features = () if feature_names is None else _differing_features(*parts, feature_names)
+    auroc, error = found
     low, high = np.clip([auroc - NORMAL_95 * error, auroc + NORMAL_95 * error], 0.0, 1.0)
-    return Shift(auroc, float(low), float(high), p_value, features, power)
+    power = power_of(n, m, least=float(np.quantile(best.auroc[1:], 1 - LEVEL)))
+    return Shift(auroc, float(low), float(high), p_value, tuple(features), power)
 
 
 def two_sample_of(problem: Problem) -> Shift | None:
@@ -135,65 +147,73 @@ def unseen_columns(problem: Problem, most: int = 3) -> list[str]:
         return []
     constant = np.flatnonzero((x == x[:1]).all(axis=0))
     names = problem.feature_names or [f"column {number + 1}" for number in range(x.shape[1])]
-    return [str(names[each]) for each in constant if (u[:, each] != x[0, each]).any()][:most]
+    parts = u.in_parts() if isinstance(u, LazyRows) else [u]
+    varies = np.zeros(len(constant), bool)
+    for part in parts:
+        varies |= (part[:, constant] != x[0, constant]).any(axis=0)
+        if varies.sum() >= min(most, len(constant)):
+            break
+    return [str(names[each]) for each in constant[varies]][:most]
 
 
-def power_of(n: int, m: int, auroc: float = FAR_APART) -> float:
-    """How likely `n` and `m` rows show scores of this AUROC; its variance by Hanley and McNeil (1982)."""
+def power_of(n: int, m: int, auroc: float = FAR_APART, least: float | None = None) -> float:
+    """How likely `n` and `m` rows show scores of this AUROC; its variance by Hanley and McNeil (1982).
+
+    Args:
+      least: what has to be seen; by default what independent scores exceed by chance at the test's level.
+    """
     beats_two, both_beat = auroc / (2 - auroc), 2 * auroc**2 / (1 + auroc)
     variance = auroc * (1 - auroc) + (n - 1) * (beats_two - auroc**2) + (m - 1) * (both_beat - auroc**2)
-    least = 0.5 + norm.isf(LEVEL / N_CLASSIFIERS) * _null_error(n, m)
+    if least is None:
+        least = 0.5 + float(norm.isf(LEVEL)) * ((n + m + 1) / (12 * n * m)) ** 0.5
     return float(norm.cdf((auroc - least) / (variance / (n * m)) ** 0.5))
-
-
-def _null_error(n: int, m: int) -> float:
-    """The standard error of an AUROC of rows that cannot be told apart."""
-    return ((n + m + 1) / (12 * n * m)) ** 0.5
 
 
 def _subsample(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """At most `MOST_ROWS` rows, flat and float64."""
     if len(rows) > MOST_ROWS:
         rows = rows[rng.choice(len(rows), MOST_ROWS, replace=False)]
-    return rows.reshape(len(rows), -1).astype(np.float64)
+    return rows[:].reshape(len(rows), -1).astype(np.float64)
 
 
-def _held_out_scores(rows: np.ndarray, inside: np.ndarray, seed: int) -> list[np.ndarray]:
-    """Out-of-fold scores `[N + M]` of a logistic regression and of a random forest."""
-    from sklearn.decomposition import PCA
+def _few_columns(rows: np.ndarray, seed: int) -> np.ndarray:
+    """Scaled rows `[N, D]`; of wide ones principal components, the first of variance 1."""
+    if rows.shape[1] <= MOST_FEATURES:
+        return rows
+    if rows.shape[1] <= MODERATE_WIDTH:
+        # The covariance is small, and its eigenvectors cost a thousandth of a decomposition of the rows.
+        _, vectors = np.linalg.eigh(rows.T @ rows)
+        rows = rows @ vectors[:, : -MOST_FEATURES - 1 : -1]
+    else:
+        from sklearn.decomposition import PCA
+
+        most = min(MOST_FEATURES, len(rows))
+        rows = PCA(most, random_state=seed, svd_solver="randomized").fit_transform(rows)
+    return rows / rows.std(axis=0).max()
+
+
+def _of_forest(rows: np.ndarray, inside: np.ndarray, seed: int) -> np.ndarray:
+    """Scores `[N]` by the trees that a row was left out of."""
     from sklearn.ensemble import RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
-    from threadpoolctl import threadpool_limits
 
-    rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
-    if rows.shape[1] > MOST_FEATURES:
-        # Of a moderate width the covariance is small, and its eigenvectors cost a thousandth of a decomposition.
-        solver = "covariance_eigh" if rows.shape[1] <= MODERATE_WIDTH else "randomized"
-        rows = PCA(min(MOST_FEATURES, len(rows)), random_state=seed, svd_solver=solver).fit_transform(rows)
-        rows = rows / rows.std(axis=0).max()
-    classifiers = (
-        LogisticRegression(class_weight="balanced", C=0.1, max_iter=300),
-        RandomForestClassifier(
-            n_estimators=TREES, min_samples_leaf=5, max_samples=0.5, class_weight="balanced", random_state=seed
-        ),
-    )
-    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
-    # On matrices this small more threads than one only wait for each other, at half of the test's processor time.
-    with threadpool_limits(1):
-        predicted = [cross_val_predict(each, rows, inside, cv=folds, method="predict_proba") for each in classifiers]
-    return [np.asarray(probabilities)[:, 1] for probabilities in predicted]
+    forest = RandomForestClassifier(TREES, min_samples_leaf=5, max_samples=0.5, oob_score=True, random_state=seed)
+    return np.nan_to_num(forest.fit(rows, inside).oob_decision_function_[:, 1], nan=0.5)
 
 
 def _auroc(scores: np.ndarray, positive: np.ndarray) -> tuple[float, float]:
-    """AUROC of scores `[N]` and its standard error, by DeLong, DeLong and Clarke-Pearson (1988)."""
+    """AUROC of scores `[N]` and its standard error."""
     own = rankdata(scores[positive]), rankdata(scores[~positive])
     everyone = rankdata(scores)
     # Each row's share of opponents that it beats: what is left of its rank without its own side.
     of_positive = (everyone[positive] - own[0]) / len(own[1])
     of_negative = 1.0 - (everyone[~positive] - own[1]) / len(own[0])
-    variance = of_positive.var(ddof=1) / len(own[0]) + of_negative.var(ddof=1) / len(own[1])
-    return float(of_positive.mean()), float(variance) ** 0.5
+    return float(of_positive.mean()), _error(of_positive, of_negative)
+
+
+def _error(of_positive: np.ndarray, of_negative: np.ndarray) -> float:
+    """The standard error of an AUROC from shares of opponents beaten; DeLong, DeLong and Clarke-Pearson (1988)."""
+    variance = of_positive.var(ddof=1) / len(of_positive) + of_negative.var(ddof=1) / len(of_negative)
+    return float(variance) ** 0.5
 
 
 def _differing_features(x: np.ndarray, u: np.ndarray, names: Sequence[str], most: int = 3) -> list[str]:

@@ -6,7 +6,7 @@ ensembles of a study. Each is a `MemberSet`, and all sets of an assembly share o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -15,10 +15,11 @@ from jax import Array
 
 from nu_ensembles.engine.batches import padded_size
 from nu_ensembles.engine.fast.compilation import use_persistent_cache
-from nu_ensembles.engine.program import Lanes, Program, TrainingData
+from nu_ensembles.engine.program import Lanes, OutsideRows, Program, TrainingData
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.methods import Method, TrainingRows
 from nu_ensembles.models import Model
+from nu_ensembles.rows import LazyRows
 
 # Folded into the seed for the random labels; members fold in their own number, which never gets this high.
 LABELS = np.uint32(0xFFFFFFFF)
@@ -69,26 +70,42 @@ def assemble(
     u = rows.x_unlabeled if method.uses_unlabeled else None
     n_rows = [len(rows.x) if each.rows is None else len(each.rows) for each in sets]
     program = settings.program(model, min(n_rows), 0 if u is None else len(u))
-    targets, offsets = _targets(sets, None if u is None else len(u), n_classes)
-    return Assembly(program, _lanes(sets, n_rows, offsets, settings), on_device(rows._replace(x_unlabeled=u), targets))
+    label_keys, offsets, n_members = _label_keys(sets)
+    lanes = _lanes(sets, n_rows, offsets, settings)
+    if isinstance(u, LazyRows):
+        outside = OutsideRows(u, _targets_at(method, label_keys, len(u), n_classes, n_members))
+        data = on_device(rows._replace(x_unlabeled=None), None)
+        return Assembly(program, lanes, data._replace(n_unlabeled=jax.device_put(np.int32(len(u))), outside=outside))
+    targets = None if u is None else _targets(method, label_keys, len(u), n_classes, n_members)
+    return Assembly(program, lanes, on_device(rows._replace(x_unlabeled=u), targets))
 
 
-def _targets(sets: Sequence[MemberSet], n_unlabeled: int | None, n_classes: int) -> tuple[np.ndarray | None, list[int]]:
-    """The labels on the unlabelled rows, `[seeds * K, M]` or None, and where those of each set begin."""
+def _label_keys(sets: Sequence[MemberSet]) -> tuple[list[Array], list[int], int]:
+    """The different keys of random labels, where those of each set begin, and how many members draw from each."""
     n_members = max(max(each.members) for each in sets) + 1
     keys = [each.key if each.labels_key is None else each.labels_key for each in sets]
     names = [np.asarray(jax.random.key_data(key)).tobytes() for key in keys]
     places = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    offsets = [places[name] * n_members for name in names]
-    if n_unlabeled is None:
-        return None, offsets
-    method, drawn = sets[0].method, []
-    for name in places:
-        labels = method.unlabeled_targets(label_key(keys[names.index(name)]), n_unlabeled, n_classes, n_members)
-        if labels is None:
-            return None, offsets
-        drawn.append(np.asarray(labels))
-    return np.concatenate(drawn), offsets
+    different = [label_key(keys[names.index(name)]) for name in places]
+    return different, [places[name] * n_members for name in names], n_members
+
+
+def _targets(
+    method: Method, keys: Sequence[Array], n_unlabeled: int, n_classes: int, n_members: int
+) -> np.ndarray | None:
+    """The labels on the unlabelled rows, `[keys * K, M]` or None."""
+    drawn = [method.unlabeled_targets(key, n_unlabeled, n_classes, n_members) for key in keys]
+    return None if drawn[0] is None else np.concatenate([np.asarray(labels) for labels in drawn])
+
+
+def _targets_at(
+    method: Method, keys: Sequence[Array], n_unlabeled: int, n_classes: int, n_members: int
+) -> Callable[[np.ndarray], np.ndarray] | None:
+    """The columns of `_targets` of given rows, drawn when they are asked for; None where there are no labels."""
+    draw = [method.unlabeled_targets_at(key, n_unlabeled, n_classes, n_members) for key in keys]
+    if draw[0] is None:
+        return None
+    return lambda rows: np.concatenate([of_key(rows) for of_key in draw if of_key is not None])
 
 
 def _lanes(sets: Sequence[MemberSet], n_rows: Sequence[int], offsets: Sequence[int], settings: Settings) -> Lanes:

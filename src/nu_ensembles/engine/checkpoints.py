@@ -123,6 +123,8 @@ def fingerprint(
         jax.tree.structure(lanes.method),
     )
     digest = hashlib.sha256(lasting_repr(settings).encode())
+    if data.outside is not None:
+        digest.update(data.outside.rows.fingerprint.encode())
     keyless = lanes._replace(key=jax.random.key_data(lanes.key))
     for leaf in jax.tree.leaves((keyless, data, evaluated)):
         array = np.ascontiguousarray(np.asarray(leaf))

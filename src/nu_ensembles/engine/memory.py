@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any
 
@@ -22,6 +23,7 @@ def n_bytes(tree: Any) -> int:
     return sum(int(leaf.size) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
+@functools.lru_cache(maxsize=64)
 def lane_bytes(program: Program, row_shape: tuple[int, ...], with_unlabeled: bool) -> int:
     """Bytes that one lane needs while it trains: its state, and what the backward pass keeps of the forward."""
     n_rows = program.batch_size + (program.unlabeled_batch_size if with_unlabeled else 0)

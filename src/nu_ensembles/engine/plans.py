@@ -50,7 +50,7 @@ class Plan:
         """The devices as a mesh with one axis, "lanes"; None where a single device serves."""
         if self.n_devices == 1:
             return None
-        devices = np.array(jax.devices()[: self.n_devices])
+        devices = np.array(jax.local_devices()[: self.n_devices])
         # Explicit axes, the default of jax.make_mesh, break optax under vmap.
         return Mesh(devices, ("lanes",), axis_types=(AxisType.Auto,))
 
@@ -76,7 +76,8 @@ def choose_plan(requested: str, method: Method, program: Program, data: Training
       InputError: a plan that the method cannot run under.
     """
     check_plan(requested, method)
-    device = jax.devices()[0]
+    # Those of other processes are theirs to use (see `processes.py`).
+    device = jax.local_devices()[0]
     row_shape = tuple(data.x.shape[1:])
     convolves = read_network(program.model, row_shape, program.dtype).n_convolutions > 0
     on_host = Backend.current().convolutions_on_host and convolves
@@ -86,8 +87,8 @@ def choose_plan(requested: str, method: Method, program: Program, data: Training
         return Plan("vectorised", n_lanes, on_host)
     if requested == "sequential":
         return Plan("sequential", 1, on_host)
-    n_devices = len(jax.devices())
-    fit = lanes_that_fit(program, row_shape, data.x_unlabeled is not None, device)
+    n_devices = len(jax.local_devices())
+    fit = lanes_that_fit(program, row_shape, data.has_unlabeled, device)
     if requested == "auto":
         if on_host:
             # A vmapped convolution on the CPU is about four times slower than lane after lane, or a lane on each core.

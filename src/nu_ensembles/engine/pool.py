@@ -72,6 +72,10 @@ class LanePool:
         """The lanes of these sets, by their numbers."""
         return np.concatenate([number * self.lanes_a_set + np.arange(self.lanes_a_set) for number in sets])
 
+    def get_ready(self) -> None:
+        """Compiles what `advance` calls, and draws where the first group starts; the others have the same programs."""
+        self.groups[0][1].get_ready()
+
     def advance(self, to_step: int, on_chunk: Callable[[int, float], None]) -> None:
         """Trains all remaining lanes up to a step; `on_chunk(lane steps done, loss)` reports."""
         for indices, run in self.groups:

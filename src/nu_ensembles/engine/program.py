@@ -8,6 +8,7 @@ in `Lanes` or `TrainingData`.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -19,6 +20,7 @@ from jax import Array
 from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.methods import Method
 from nu_ensembles.models import Model
+from nu_ensembles.rows import LazyRows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +53,23 @@ def network_inputs(x: Any, dtype: str) -> Any:
     return x.astype(dtype) / 255 if x.dtype == jnp.uint8 else x.astype(dtype)
 
 
+@jax.tree_util.register_static
+@dataclasses.dataclass(frozen=True, eq=False)
+class OutsideRows:
+    """Unlabelled rows that stay where they are until steps need them.
+
+    Attributes:
+      rows: `[M, …]`, as networks take them.
+      targets_at: numbers of rows `[P]` -> the members' labels on them, int32 `[K, P]`; None where there are none.
+    """
+
+    rows: LazyRows
+    targets_at: Callable[[np.ndarray], np.ndarray] | None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
 class TrainingData(NamedTuple):
     """What all lanes share. Row counts may be padded; `Lanes.n_rows` and `n_unlabeled` tell the true ones.
 
@@ -58,6 +77,7 @@ class TrainingData(NamedTuple):
     x_unlabeled: `[M, …]` or None; n_unlabeled: scalar int32.
     targets: int32 `[K, M]`, the members' labels on the unlabelled rows, or None.
     previous: `[K, M, C]`, predictions of earlier members (sequential methods), n_previous: how many.
+    outside: unlabelled rows that are not on the device, instead of `x_unlabeled` and `targets` (see `windows.py`).
     """
 
     x: Array
@@ -68,6 +88,11 @@ class TrainingData(NamedTuple):
     targets: Array | None = None
     previous: Array | None = None
     n_previous: Array | None = None
+    outside: OutsideRows | None = None
+
+    @property
+    def has_unlabeled(self) -> bool:
+        return self.x_unlabeled is not None or self.outside is not None
 
 
 class Lanes(NamedTuple):

@@ -17,24 +17,26 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from nu_ensembles.engine.blocks import Block, LastingOrders, block_of, block_shapes, steps_a_block
-from nu_ensembles.engine.fast.compilation import jitted_without_search, leave_out_slow_engines, step_options
+from nu_ensembles.engine.fast.compilation import jitted_quickly, leave_out_slow_engines, step_options
 from nu_ensembles.engine.fast.host_steps import host_steps, lowered_halves
+from nu_ensembles.engine.fast.lane_by_lane import drawn_for_lanes
 from nu_ensembles.engine.fast.threads import side_by_side
 from nu_ensembles.engine.finite import state_is_finite
 from nu_ensembles.engine.initial import initial_auxiliary, initial_state, initial_state_shapes
 from nu_ensembles.engine.loop import compiled_loop
 from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData, network_inputs
+from nu_ensembles.engine.windows import Windows
 from nu_ensembles.errors import NonFiniteLossError
 from nu_ensembles.models.inspect import read_network
 
 # What becomes of a run when a lane's loss is not finite.
 Failures = Literal["raise", "mark"]
 
-jitted_is_finite = jitted_without_search(state_is_finite, static_argnames=("custom",))
+jitted_is_finite = jitted_quickly(state_is_finite, static_argnames=("custom",))
 # Neither this nor `lane_rows` takes the whole program: another method or number of rows shares their compilation.
-jitted_initial_state = jitted_without_search(initial_state, static_argnames=("model", "custom", "dtype"))
+jitted_initial_state = jitted_quickly(initial_state, static_argnames=("model", "custom", "dtype"))
 # A program of its own, so that all methods share the networks' initialisation.
-jitted_initial_auxiliary = jitted_without_search(initial_auxiliary, static_argnames=("model", "dtype"))
+jitted_initial_auxiliary = jitted_quickly(initial_auxiliary, static_argnames=("model", "dtype"))
 
 
 class Run:
@@ -72,6 +74,7 @@ class Run:
         if mesh is not None:
             self.lanes = jax.device_put(lanes, NamedSharding(mesh, P("lanes")))
             self.data = jax.device_put(data, NamedSharding(mesh, P()))
+        self._windows = None if data.outside is None else Windows(program, self.lanes, self.data, mesh)
         self._state: LaneState | None = None
 
     @property
@@ -112,17 +115,21 @@ class Run:
             after the compiled call.
         """
         if self._state is None and to_step > 0:
-            self._prepare()
+            self.get_ready()
         self._refuse_failures()  # a run that failed is not carried on as if it had not
         while self.step < to_step:
             number = self.step // self.steps_a_block
             end = min((number + 1) * self.steps_a_block, to_step)
-            block = self._block_of(number)
-            if self.on_host:
-                steps = self.program, self.state, self.lanes, self.data, block
-                self.state, losses = host_steps(*steps, self.step, end)
+            data = self.data
+            if self._windows is None:
+                block = self._block_of(number)
             else:
-                self.state, losses = self._steps_of_a_block(block, end)
+                data, block, last = self._windows.at(self.step)
+                end = min(end, last)
+            if self.on_host:
+                self.state, losses = host_steps(self.program, self.state, self.lanes, data, block, self.step, end)
+            else:
+                self.state, losses = self._steps_of_a_block(data, block, end)
             first, self.step = self.step, end
             finite = jitted_is_finite(self.state, self.program.optimiser is not None)
             for each in (finite, self.state.failed_at, losses):
@@ -132,10 +139,10 @@ class Run:
                 on_chunk(self.step, np.asarray(losses))
             self._refuse_failures()
 
-    def _steps_of_a_block(self, block: Block, end: int) -> tuple[LaneState, Array]:
+    def _steps_of_a_block(self, data: TrainingData, block: Block, end: int) -> tuple[LaneState, Array]:
         """The state after steps up to `end` in one compiled call, and the mean losses `[R]`."""
         steps, static = self._loop
-        return steps(*static, self.state, self.lanes, self.data, block, np.int32(self.step), np.int32(end))
+        return steps(*static, self.state, self.lanes, data, block, np.int32(self.step), np.int32(end))
 
     @property
     def _loop(self) -> tuple[Any, tuple[Any, ...]]:
@@ -152,7 +159,7 @@ class Run:
 
     # How a run starts
 
-    def _prepare(self) -> None:
+    def get_ready(self) -> None:
         """Draws the initial state and the first block, and compiles the steps meanwhile: several programs at once.
 
         Called when they are first needed, JAX would compile them one after another.
@@ -164,7 +171,7 @@ class Run:
         programs = (
             *(lambda _, steps=each: steps.compile() for each in self._lowered_steps(state)),
             lambda _: self.state,
-            lambda _: self._block_of(0),
+            lambda _: self._block_of(0) if self._windows is None else self._windows.at(0),
             lambda _: jitted_is_finite.lower(state, self.program.optimiser is not None).compile(),
         )
         side_by_side(programs)
@@ -176,15 +183,20 @@ class Run:
           state: the shapes of the lanes' state.
         """
         block = block_shapes(self.program, self.lanes, self.data)
+        data = self.data if self._windows is None else self._windows.data_shapes()
         if self.on_host:
-            return lowered_halves(self.program, state, self.lanes, self.data, block)
+            return lowered_halves(self.program, state, self.lanes, data, block)
         steps, static = self._loop
-        return [steps.lower(*static, state, self.lanes, self.data, block, np.int32(0), np.int32(0))]
+        return [steps.lower(*static, state, self.lanes, data, block, np.int32(0), np.int32(0))]
 
     def _initial_state(self) -> LaneState:
         program, lanes = self.program, self.lanes
-        hyper = lanes.key, lanes.learning_rate, lanes.weight_decay
-        state = jitted_initial_state(program.model, program.optimiser, program.dtype, *hyper, self._example)
+        how = program.model, program.optimiser, program.dtype
+
+        def draw(*of_lanes: Array) -> LaneState:
+            return jitted_initial_state(*how, *of_lanes, self._example)
+
+        state = drawn_for_lanes(draw, lanes.key, lanes.learning_rate, lanes.weight_decay)
         if not lanes.method.has_parameters:
             return state
         auxiliary, auxiliary_state = jitted_initial_auxiliary(*self._of_auxiliary)

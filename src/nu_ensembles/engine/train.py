@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nu_ensembles.engine import processes
 from nu_ensembles.engine.assembly import Assembly
 from nu_ensembles.engine.checkpoints import CheckpointFolder, fingerprint
 from nu_ensembles.engine.plans import Plan, choose_plan
@@ -78,6 +79,37 @@ def train(
       NonFiniteLossError: a lane failed; a checkpoint with the last good state is written if there is a folder.
       KeyboardInterrupt, Terminated: after Ctrl-C or SIGTERM and a checkpoint, if there is a folder.
     """
+
+    def here(part: Assembly, evaluate: Any, kept: CheckpointFolder | None, keep_finished: bool) -> Trained:
+        return _train_here(part, n_steps, plan, evaluate, kept, keep_finished, verbose, description)
+
+    n_lanes = assembly.lanes.n_lanes
+    if not processes.spread_over_processes(plan, assembly.lanes.method, n_lanes, checkpoints):
+        return here(assembly, evaluate, checkpoints, keep_finished)
+    # What is evaluated is told of at the end, when all lanes of all processes have been everywhere.
+    silent = dataclasses.replace(evaluate, then=None) if isinstance(evaluate, Evaluate) else evaluate
+
+    def of_shard(numbers: np.ndarray, kept: CheckpointFolder | None) -> Trained:
+        return here(assembly._replace(lanes=assembly.lanes.select(numbers)), silent, kept, True)
+
+    trained = processes.in_shards(of_shard, n_lanes, checkpoints)
+    if isinstance(evaluate, Evaluate) and evaluate.then is not None:
+        for at in sorted(trained.evaluations):
+            evaluate.then(at, trained.evaluations[at])
+    return trained
+
+
+def _train_here(
+    assembly: Assembly,
+    n_steps: int,
+    plan: str,
+    evaluate: Evaluate | Snapshots | None,
+    checkpoints: CheckpointFolder | None,
+    keep_finished: bool,
+    verbose: int,
+    description: str,
+) -> Trained:
+    """Trains every lane on the devices of this process."""
     program, lanes, data = assembly
     decision = choose_plan(plan, lanes.method, program, data, lanes.n_lanes)
     while True:

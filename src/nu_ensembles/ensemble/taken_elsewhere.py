@@ -1,4 +1,4 @@
-"""How an ensemble is taken elsewhere: files, PyTorch, one compiled program. The work is done in `export/`."""
+"""How an ensemble is taken elsewhere: files, PyTorch, one compiled program; and its predictions of many rows."""
 
 from __future__ import annotations
 
@@ -56,3 +56,26 @@ class TakenElsewhere:
 
         ensemble: Any = self
         return CompiledEnsemble(ensemble, outputs)
+
+    def predict_into(
+        self, x: Any, folder: str | Path, *, resume: bool = False, keep: Sequence[str] = (), verbose: int = 0
+    ) -> dict[str, Any]:
+        """Predicts rows that memory does not hold into a folder of parquet files, in bounded memory.
+
+        The files hold, for each row, its number, prediction, confidence and the probability of every class.
+
+        Args:
+          x: a folder or pattern of parquet or Arrow files, a `.npy` file, a folder of images, …; see
+            `nu.datasets.open_rows`.
+          folder: new, or that of a killed run if `resume`.
+          resume: go on with what a killed run has written: no row is predicted twice, none is missing.
+          keep: columns of parquet or Arrow files to copy, as text.
+          verbose: 1 shows progress on a terminal.
+
+        Returns:
+          `n_rows`, `n_parts`, and how many parts were there already, `n_earlier`.
+        """
+        from nu_ensembles.ensemble.into_folder import predict_into
+
+        ensemble: Any = self
+        return predict_into(ensemble, x, folder, resume=resume, keep=keep, verbose=verbose)

@@ -13,6 +13,7 @@ import numpy as np
 from nu_ensembles.calibration import FittedCalibrator
 from nu_ensembles.checks import check_whole
 from nu_ensembles.companion import Companion
+from nu_ensembles.datasets.arrow_rows import ArrowRows
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.ensemble.files import read_fields, write_ensemble
 from nu_ensembles.ensemble.state import fields_of, state_of
@@ -22,8 +23,18 @@ from nu_ensembles.metrics.temperature import scale_temperature
 from nu_ensembles.models import Model
 from nu_ensembles.models.sparse import for_sparse_rows
 from nu_ensembles.models.wrapped import unwrapped
-from nu_ensembles.problem import Standardisation, as_table, check_kind, check_rows, network_rows, refuse_forks
+from nu_ensembles.problem import (
+    Standardisation,
+    as_table,
+    check_kind,
+    check_rows,
+    network_rows,
+    opened,
+    refuse_forks,
+    rows_in_parts,
+)
 from nu_ensembles.problem.pairs import as_sparse, pairs_of
+from nu_ensembles.rows import LazyRows
 from nu_ensembles.tables import Expected, RawTable, SparseRows, TableEncoding, rows_of
 
 # Rows that are scaled and checked at a time: bounded memory however many rows come in. Sparse rows are made dense by so
@@ -163,8 +174,14 @@ class Ensemble(TakenElsewhere):
         return self.classes[self.predict_proba(x, batch_size).argmax(axis=1)]
 
     def _rows(self, x: Any) -> Any:
-        """A table with its columns in order, or an array with a length, whose rows are checked later, part by part."""
-        x = rows_of(x, "X")
+        """A table with its columns in order, or an array with a length, whose rows are checked later, part by part.
+
+        Rows that memory does not hold stay where they are.
+        """
+        x = rows_of(opened(x, "X", self.row_shape), "X")
+        if isinstance(x, LazyRows):
+            named = self.encoding is not None and self.encoding.named
+            return x.only(self.encoding.columns) if named and isinstance(x, ArrowRows) else x
         if isinstance(x, SparseRows):
             return as_sparse(x, "X", self.input_shape[0] if len(self.input_shape) == 1 else 0)
         if self.encoding is not None:
@@ -175,7 +192,7 @@ class Ensemble(TakenElsewhere):
 
     def _batches(self, x: Any, batch_size: int | None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Which rows, these rows as the networks get them, and the members' probabilities of them."""
-        if self.encoding is None and not isinstance(x, SparseRows):
+        if self.encoding is None and not isinstance(x, LazyRows | SparseRows):
             check_rows(x[:0] if x.ndim > 1 else x, "X", self.row_shape, least_rows=0)
         if batch_size is not None:
             check_whole(batch_size, "batch_size")
@@ -185,8 +202,7 @@ class Ensemble(TakenElsewhere):
         at_once = ROWS_PER_PASS
         if isinstance(x, SparseRows) and sparse is None:
             at_once = max(1, VALUES_PER_PASS // x.shape[1])
-        for start in range(0, len(x), at_once):
-            part = x[start : start + at_once]
+        for start, part in rows_in_parts(x, self.encoding, at_once):
             inputs = self._network_rows(part, start) if sparse is None else pairs_of(part, self.standardisation)
             how: dict[str, Any] = {"rows_at_once": batch_size, "mask_keys": self.mask_keys}
             for rows, members in predict_lanes(sparse or self.model, "float32", params, model_state, inputs, **how):

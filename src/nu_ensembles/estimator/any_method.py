@@ -29,7 +29,7 @@ from nu_ensembles.methods import AnyMethod
 from nu_ensembles.models import Model
 from nu_ensembles.problem import Problem, labelled_pair, random_key
 from nu_ensembles.tables import ColumnTypes
-from nu_ensembles.training import RunFolder, TrainingJob, make_job, predict_unlabeled, run_job, steps_in
+from nu_ensembles.training import FollowingRun, RunFolder, TrainingJob, make_job, predict_unlabeled, run_job, steps_in
 from nu_ensembles.tuning import SearchSettings, Wanted, folds_of
 
 
@@ -202,10 +202,12 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             folds = folds_of(self.cv, problem.y, seed, problem.row_numbers, _num_samples(X), problem.classes)
         # Only now, when the data and the options are known to be good, is anything written.
         with folder as run:
+            # Every process searches alike, and the first keeps what was found.
+            kept_by = None if isinstance(run, FollowingRun) else run
             if how is not None and elsewhere and self.shift_ is not None:
-                result = tuning.search_under_shift(job, folds, how, self.shift_, run=run, verbose=self.verbose)
+                result = tuning.search_under_shift(job, folds, how, self.shift_, run=kept_by, verbose=self.verbose)
             elif how is not None:
-                result = tuning.search(job, folds, how, run=run, verbose=self.verbose)
+                result = tuning.search(job, folds, how, run=kept_by, verbose=self.verbose)
             if result is not None:
                 job = job.replace(method=result.method_of(job.method), n_steps=result.n_steps)
             members = run_job(job, run=run, verbose=self.verbose)

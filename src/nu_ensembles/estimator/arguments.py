@@ -21,8 +21,10 @@ from nu_ensembles.problem import (
     labelled_rows,
     note_gaps,
     only_labelled,
+    opened,
     prepare,
 )
+from nu_ensembles.rows import LazyRows
 from nu_ensembles.tables import RawTable, SparseRows, rows_of
 
 MAY_BE_ARRAYS = ("betas", "cv")
@@ -31,7 +33,8 @@ MAY_BE_ARRAYS = ("betas", "cv")
 def problem_of(estimator: Any, X: Any, y: Any, X_unlabeled: Any, sample_weight: Any) -> Problem:
     """What `fit` was given, with the estimator's options: unlabelled rows found, classes weighted, inputs scaled."""
     check_options(estimator)
-    U = rows_beside(X_unlabeled.rows if isinstance(X_unlabeled, Unlabeled) else X_unlabeled, "X_unlabeled")
+    U = X_unlabeled.rows if isinstance(X_unlabeled, Unlabeled) else X_unlabeled
+    U = rows_beside(opened(U, "X_unlabeled", np.shape(X)[1:] if hasattr(X, "shape") else None), "X_unlabeled")
     if y is None:
         raise InputError("This classifier requires y to be passed, but the target y is None.")
     X, y = rows_and_labels(estimator, X, y)
@@ -107,8 +110,8 @@ def rows_and_labels(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
 
 def rows_like_fitted(estimator: Any, X: Any, ensemble: Ensemble) -> Any:
     """Rows to predict: a table, whose columns the ensemble finds by name, or an array of as many columns."""
-    X = rows_of(X, "X")
-    if isinstance(X, RawTable):
+    X = rows_of(opened(X, "X", ensemble.row_shape), "X")
+    if isinstance(X, RawTable | LazyRows):
         return X
     if isinstance(X, SparseRows):
         validate_data(estimator, X.matrix, accept_sparse=True, reset=False)
@@ -126,7 +129,7 @@ def rows_beside(other: Any, name: str) -> Any:
     if other is None:
         return None
     other = rows_of(other, name)
-    if isinstance(other, RawTable | SparseRows):
+    if isinstance(other, RawTable | SparseRows | LazyRows):
         return other
     if np.ndim(other) == 0:
         return check_rows(other, name)  # which says what is wrong

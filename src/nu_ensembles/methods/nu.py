@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from nu_ensembles.checks import check_coefficient, check_name
-from nu_ensembles.methods.labels import random_labels
+from nu_ensembles.methods.labels import TargetsAt, random_labels, random_labels_at
 from nu_ensembles.methods.losses import cross_entropy, uniform_cross_entropy
 from nu_ensembles.methods.protocol import BaseMethod, Batch, Forward, Method, Shape, is_zero, method
 from nu_ensembles.methods.standard import Standard
@@ -68,6 +68,11 @@ class Nu(BaseMethod):
         if self.labels == "shared":
             return jnp.tile(jax.random.randint(key, (n_points,), 0, n_classes), (n_members, 1))
         return None
+
+    def unlabeled_targets_at(self, key: Array, n_points: int, n_classes: int, n_members: int) -> TargetsAt | None:
+        if self.labels == "without_replacement":
+            return random_labels_at(key, n_points, n_classes, n_members)
+        return super().unlabeled_targets_at(key, n_points, n_classes, n_members)
 
     def without_unlabeled(self) -> Method:
         return Standard()

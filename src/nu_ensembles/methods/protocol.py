@@ -14,10 +14,12 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, datacl
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 
 from nu_ensembles.methods.forward import Forward
+from nu_ensembles.methods.labels import TargetsAt
 from nu_ensembles.methods.trainer import TrainingRows
 from nu_ensembles.models import Model
 from nu_ensembles.models.inspect import require_features
@@ -141,6 +143,20 @@ class Method(Protocol):
         """
         ...
 
+    def unlabeled_targets_at(self, key: Array, n_points: int, n_classes: int, n_members: int) -> TargetsAt | None:
+        """The same labels of a few points at a time, for unlabelled rows that memory does not hold.
+
+        Args:
+          key: what they are drawn from.
+          n_points: how many unlabelled points there are (m).
+          n_classes: how many classes (c).
+          n_members: how many members (K).
+
+        Returns:
+          a function from numbers of points `[P]` to their labels, int32 `[n_members, P]`; None if there are none.
+        """
+        ...
+
     def loss(self, forward: Forward, batch: Batch) -> Array:
         """What the member minimises (a joint method: what all minimise together); a scalar.
 
@@ -217,6 +233,13 @@ class BaseMethod(Carried):
 
     def unlabeled_targets(self, key: Array, n_points: int, n_classes: int, n_members: int) -> Array | None:
         return None
+
+    def unlabeled_targets_at(self, key: Array, n_points: int, n_classes: int, n_members: int) -> TargetsAt | None:
+        whole = self.unlabeled_targets(key, n_points, n_classes, n_members)
+        if whole is None:
+            return None
+        labels = np.asarray(whole)
+        return lambda rows: labels[:, rows]
 
     def loss(self, forward: Forward, batch: Batch) -> Array:
         raise NotImplementedError

@@ -18,7 +18,7 @@ import optax
 from jax import Array
 
 from nu_ensembles.methods.forward import FeatureForward, Forward
-from nu_ensembles.methods.labels import random_labels
+from nu_ensembles.methods.labels import TargetsAt, random_labels, random_labels_at
 from nu_ensembles.methods.losses import at_least_float32, cross_entropy
 from nu_ensembles.methods.protocol import BaseMethod, Batch, Shape, method
 from nu_ensembles.models.image_maps import GROUPS
@@ -39,6 +39,9 @@ class SymmetricLoss(BaseMethod):
 
     def unlabeled_targets(self, key: Array, n_points: int, n_classes: int, n_members: int) -> Array | None:
         return random_labels(key, n_points, n_classes, n_members)
+
+    def unlabeled_targets_at(self, key: Array, n_points: int, n_classes: int, n_members: int) -> TargetsAt | None:
+        return random_labels_at(key, n_points, n_classes, n_members)
 
     def fit(self, forward: Forward, batch: Batch, x: Array, u: Array | None) -> Array:
         """CE of the labelled rows, and beta times that of the unlabelled ones on their random labels."""

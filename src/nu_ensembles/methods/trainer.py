@@ -18,6 +18,7 @@ from jax import Array
 
 from nu_ensembles.models import Model
 from nu_ensembles.models.parameter_rows import parameters_from_rows
+from nu_ensembles.rows import LazyRows
 
 if TYPE_CHECKING:
     from nu_ensembles.methods.protocol import Method
@@ -30,13 +31,13 @@ class TrainingRows(NamedTuple):
       x: `[N, …]`, labelled rows.
       y: int32 `[N]`, their class numbers.
       weight: `[N]`, mean one.
-      x_unlabeled: `[M, …]`, or None.
+      x_unlabeled: `[M, …]`, or None; rows that memory does not hold only for a method that is one loss.
     """
 
     x: np.ndarray
     y: np.ndarray
     weight: np.ndarray
-    x_unlabeled: np.ndarray | None = None
+    x_unlabeled: np.ndarray | LazyRows | None = None
 
     def labelled(self, rows: np.ndarray) -> TrainingRows:
         """Only these of the labelled rows; the unlabelled ones stay.

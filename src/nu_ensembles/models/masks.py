@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -112,3 +112,11 @@ def threefry2x32(key: tuple[Array, Array], block: tuple[Array, Array]) -> tuple[
         first = first + schedule[(group + 1) % 3]
         second = second + schedule[(group + 2) % 3] + jnp.uint32(group + 1)
     return first, second
+
+
+def drawn_by_place() -> bool:
+    """Whether JAX's draws depend on their places alone, which is its setting; in its older layout they also depend on
+    how many are drawn.
+    """
+    settings: Any = jax.config
+    return bool(settings.jax_threefry_partitionable)

@@ -2,6 +2,7 @@
 
 from nu_ensembles.problem.inputs import Unlabeled, check_labels, check_rows
 from nu_ensembles.problem.labels import labelled_rows, note_gaps, only_labelled
+from nu_ensembles.problem.lazily import opened, rows_in_parts
 from nu_ensembles.problem.pairs import pairs_of, widened
 from nu_ensembles.problem.preprocessing import Standardisation, as_table, check_kind, network_rows
 from nu_ensembles.problem.problem import Problem, labelled_pair, prepare
@@ -21,10 +22,12 @@ __all__ = [
     "network_rows",
     "note_gaps",
     "only_labelled",
+    "opened",
     "pairs_of",
     "plain_seed",
     "prepare",
     "random_key",
     "refuse_forks",
+    "rows_in_parts",
     "widened",
 ]

@@ -9,12 +9,14 @@ is in one text of a hundred would come out at 10: benchmarks/zeros_scaling.py me
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from nu_ensembles.errors import InputError
 from nu_ensembles.problem.inputs import check_rows
+from nu_ensembles.rows import LazyRows
 from nu_ensembles.tables import RawTable
 
 # A column with a smaller share of values beside zero is mostly zero; those values come out at this size at most.
@@ -32,23 +34,23 @@ class Standardisation:
     scale: np.ndarray
 
     @classmethod
-    def fit(cls, *parts: np.ndarray, as_they_are: np.ndarray | None = None) -> Standardisation:
-        """Over the rows of all parts together.
+    def fit(cls, *parts: np.ndarray | LazyRows, as_they_are: np.ndarray | None = None) -> Standardisation:
+        """Over the rows of all parts together, to the same bits whether memory holds them or not.
 
         Args:
           as_they_are: columns that are not scaled, bool of a row's shape.
         """
         n_rows = sum(len(part) for part in parts)
-        mean = sum(part.sum(axis=0, dtype=np.float64) for part in parts) / n_rows
-        variance = sum(np.square(part - mean).sum(axis=0) for part in parts) / n_rows
+        mean = sum(_total(part, lambda rows: rows) for part in parts) / n_rows
+        variance = sum(_total(part, lambda rows: np.square(rows - mean)) for part in parts) / n_rows
         deviation = np.sqrt(variance)
         # A constant column would divide by zero or by rounding noise; it carries nothing, so leave it at zero.
         constant = deviation <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
         scale = np.where(constant, 1.0, deviation)
-        n_filled = sum(np.count_nonzero(part, axis=0) for part in parts)
+        n_filled = sum(np.count_nonzero(rows, axis=0) for part in parts for rows in _in_parts(part))
         mostly_zero = np.asarray(n_filled < MOSTLY * n_rows)
         if mostly_zero.any():
-            squares = sum(np.square(part, dtype=np.float64).sum(axis=0) for part in parts)
+            squares = sum(_total(part, lambda rows: np.square(rows, dtype=np.float64)) for part in parts)
             keeping = zeros_kept(scale, squares, n_filled)
             mean, scale = np.where(mostly_zero, 0.0, mean), np.where(mostly_zero, keeping, scale)
         if as_they_are is not None:
@@ -62,6 +64,26 @@ class Standardisation:
         return other is not None and bool(
             np.array_equal(self.mean, other.mean) and np.array_equal(self.scale, other.scale)
         )
+
+
+def _in_parts(part: np.ndarray | LazyRows) -> Iterator[np.ndarray]:
+    return iter([part]) if isinstance(part, np.ndarray) else part.in_parts()
+
+
+def _total(part: np.ndarray | LazyRows, value: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """The sum of `value(rows)` over the rows.
+
+    NumPy adds rows of several numbers one after another, so it goes on where it was if what was summed comes first. A
+    single column it adds in pairs, and that one has to be whole.
+    """
+    if isinstance(part, np.ndarray):
+        return value(part).sum(axis=0, dtype=np.float64)
+    if int(np.prod(part.shape[1:])) == 1:
+        return np.concatenate([value(rows) for rows in part.in_parts()]).sum(axis=0, dtype=np.float64)
+    total = np.zeros((0, *part.shape[1:]))
+    for rows in part.in_parts():
+        total = np.concatenate([total, value(rows)]).sum(axis=0, dtype=np.float64, keepdims=True)
+    return total[0]
 
 
 def zeros_kept(deviation: np.ndarray, squares: Any, n_filled: Any) -> np.ndarray:

@@ -11,9 +11,11 @@ import numpy as np
 from nu_ensembles.errors import InputError
 from nu_ensembles.problem.inputs import Unlabeled, check_labels, check_rows, check_weights
 from nu_ensembles.problem.labels import separate
+from nu_ensembles.problem.lazily import opened, prepare_lazily
 from nu_ensembles.problem.leaks import refuse_leaks
 from nu_ensembles.problem.pairs import as_sparse, fit_scales, fullest, pairs_of, thrown_together, widened
 from nu_ensembles.problem.preprocessing import Standardisation, as_table, check_kind, network_rows
+from nu_ensembles.rows import LazyRows
 from nu_ensembles.tables import ColumnTypes, RawTable, SparseRows, TableEncoding, read_column_types, rows_of
 
 
@@ -23,7 +25,7 @@ class Problem:
 
     x: `[N, …]`, float32 or uint8, of a large sparse matrix pairs `[N, M, 2]`; y: class numbers, int32 `[N]`; weight:
       `[N]`, mean one.
-    x_unlabeled: `[M, …]` or None.
+    x_unlabeled: `[M, …]` or None; lazy rows, where memory does not hold them.
     classes: `[C]`, what the class numbers stand for.
     standardisation: what the rows were scaled by, or None.
     row_numbers: `[N]`, where the rows stood in what the user gave.
@@ -39,7 +41,7 @@ class Problem:
     x: np.ndarray
     y: np.ndarray
     weight: np.ndarray
-    x_unlabeled: np.ndarray | None
+    x_unlabeled: np.ndarray | LazyRows | None
     classes: np.ndarray
     standardisation: Standardisation | None
     row_numbers: np.ndarray
@@ -120,6 +122,7 @@ def prepare(
     x = _checked(rows_of(x, names[0]), names[0])
     y, labelled = separate(y)
     numbers = np.arange(len(x)) if row_numbers is None else row_numbers
+    x_unlabeled = opened(x_unlabeled, names[1], x.shape[1:])
     others = [] if x_unlabeled is None else [rows_of(x_unlabeled, names[1])]
     if labelled is not None and len(labelled) == len(x):
         others, x, numbers = [*others, x[~labelled]], x[labelled], numbers[labelled]
@@ -131,10 +134,21 @@ def prepare(
     weight = check_weights(sample_weight, len(x))
     counted = weight > 0
     x, y, weight, numbers = x[counted], y[counted], weight[counted], numbers[counted]
+    lazily = [part for part in others if isinstance(part, LazyRows)]
+    if lazily and (len(others) > 1 or isinstance(x, SparseRows)):
+        what = "is a sparse matrix" if isinstance(x, SparseRows) else "has rows without a label"
+        raise InputError(
+            f"{names[0]} {what}, which cannot join rows of {names[1]} that memory does not hold; give fewer of "
+            "these, or all labelled rows without the others."
+        )
     if any(isinstance(part, SparseRows) for part in (x, *others)):
         scaled, scaling = _as_pairs(x, others, column_types, standardize, names)
         return Problem(scaled[0], y, weight, scaled[1], found, scaling, numbers, sparse_columns=x.shape[1])
     refuse_leaks(x, y, found, names[0])
+    if lazily:
+        scaled_x, u, scaling, encoding = prepare_lazily(x, lazily[0], column_types, standardize, names)
+        columns = encoding.columns if encoding is not None and encoding.named else None
+        return Problem(scaled_x, y, weight, u, found, scaling, numbers, columns, encoding)
     encoding, x, u = _as_numbers(x, others, column_types, names)
     columns = encoding.columns if encoding is not None and encoding.named else None
     scaling = None

@@ -23,7 +23,7 @@ from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.engine.run import Run
 from nu_ensembles.errors import InputError
 from nu_ensembles.searches.objectives import scores
-from nu_ensembles.searches.setting import SearchSetting, program_of
+from nu_ensembles.searches.setting import SearchSetting
 from nu_ensembles.training import TrainingJob
 from nu_ensembles.tuning.scores import OutOfFold
 
@@ -169,19 +169,26 @@ def _by_row(found: OutOfFold, by_fold: np.ndarray) -> np.ndarray:
     return total / times[:, None]
 
 
-def heats_of(setting: SearchSetting, trials: Mapping[int, Mapping[str, Any]], together: int) -> list[list[int]]:
-    """Numbers of trials that share a program, at most so many in a heat; the lowest numbers first."""
+def heats_of(programs: Mapping[int, Any], together: int) -> list[list[int]]:
+    """Numbers of trials that share a program, at most so many in a heat; the lowest numbers first.
+
+    Args:
+      programs: of each trial, see `program_of`.
+    """
     by_program: dict[Any, list[int]] = {}
-    for number in sorted(trials):
-        try:
-            key: Any = program_of(setting.job(trials[number]))
-        except InputError:
-            key = number
-        by_program.setdefault(key, []).append(number)
-    cut: list[list[int]] = []
-    for numbers in by_program.values():
-        cut += _cut(numbers, together)
-    return sorted(cut)
+    for number in sorted(programs):
+        by_program.setdefault(programs[number], []).append(number)
+    return sorted(heat for numbers in by_program.values() for heat in _cut(numbers, together))
+
+
+def program_of(setting: SearchSetting, number: int, parameters: Mapping[str, Any]) -> Any:
+    """What is alike for trials that can be lanes beside each other: rates and traced hyper-parameters may differ."""
+    try:
+        job = setting.job(parameters)
+    except InputError:
+        return number  # it comes to nothing, alone
+    settings = dataclasses.replace(job.settings, learning_rate=1.0, weight_decay=0.0)
+    return job.network, jax.tree.structure(job.method.base), settings
 
 
 def _cut(numbers: Sequence[int], together: int) -> list[list[int]]:

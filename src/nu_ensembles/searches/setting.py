@@ -11,7 +11,6 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-import jax
 import numpy as np
 
 from nu_ensembles.engine.checkpoints import lasting_repr
@@ -109,9 +108,3 @@ class SearchSetting:
             digest.update(f"{array.dtype}{array.shape}".encode())
             digest.update(array.reshape(-1).view(np.uint8).data)
         return digest.hexdigest()
-
-
-def program_of(job: TrainingJob) -> Any:
-    """Trainings with the same program can be lanes beside each other: rates and traced hyper-parameters may differ."""
-    settings = dataclasses.replace(job.settings, learning_rate=1.0, weight_decay=0.0)
-    return job.network, jax.tree.structure(job.method.base), settings

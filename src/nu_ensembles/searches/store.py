@@ -52,6 +52,7 @@ class TrialStore:
         self._optuna = imported_optuna()
         self._url, self._setting = url, setting
         self._known: dict[int, SearchTrial] = {}
+        self._read: set[int] = set()
         ways = ["maximize" if each.is_large else "minimize" for each in setting.objectives]
         with self._in_reach():
             # Two workers that begin at once may both make the tables, and one of them fails.
@@ -86,7 +87,8 @@ class TrialStore:
         with self._in_reach():
             found = patiently(lambda: self._study.get_trials(deepcopy=False), AWAY, self._passing())
         for each in found:
-            if NUMBER in each.user_attrs and each.state.is_finished():
+            if each.number not in self._read and NUMBER in each.user_attrs and each.state.is_finished():
+                self._read.add(each.number)
                 trial = self._parsed(each)
                 # Where a worker that was taken for dead ended, too, both came to the same.
                 self._known.setdefault(trial.number, trial)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from nu_ensembles.errors import InputError
 from nu_ensembles.lifecycle.interrupts import Interruption, held_interrupts
 from nu_ensembles.searches.draws import ParameterDraws
-from nu_ensembles.searches.heat import Measured, Report, heats_of, run_heat
+from nu_ensembles.searches.heat import Measured, Report, heats_of, program_of, run_heat
 from nu_ensembles.searches.leases import USUAL_SECONDS
 from nu_ensembles.searches.setting import SearchSetting
 from nu_ensembles.searches.store import TrialStore
@@ -28,13 +28,12 @@ Parameters = Mapping[str, Any]
 
 
 class RunHeats(Protocol):
-    """Where trials run.
+    """Where trials run."""
 
-    Attributes:
-      n_at_once: how many heats it runs at the same time.
-    """
-
-    n_at_once: int
+    @property
+    def n_at_once(self) -> int:
+        """How many heats it runs at the same time."""
+        ...
 
     def __call__(
         self, setting: SearchSetting, heats: Sequence[Mapping[int, Parameters]], report: Report
@@ -101,6 +100,7 @@ class Worker:
         self.setting, self.draws, self.store, self.how, self.report = setting, draws, store, how, report
         self._limit, self._told = TimeLimit(how.time_limit), set[int]()
         self._asked = Interruption()
+        self._programs: dict[int, Any] = {}
 
     def work(self) -> list[SearchTrial]:
         """Works until all trials have ended, or the time is up; all that have, by their numbers."""
@@ -136,8 +136,13 @@ class Worker:
     def _taken(self, pending: Mapping[int, Parameters]) -> list[Mapping[int, Parameters]]:
         """Heats of trials that are this worker's now, as many as run at once."""
         mine: list[Mapping[int, Parameters]] = []
-        for heat in heats_of(self.setting, pending, self.how.together):
-            if len(mine) == self.how.run_heats.n_at_once:
+        n_at_once = self.how.run_heats.n_at_once
+        for number in pending.keys() - self._programs.keys():
+            self._programs[number] = program_of(self.setting, number, pending[number])
+        programs = {number: self._programs[number] for number in pending}
+        # Rather a small heat for everybody than a large one for some.
+        for heat in heats_of(programs, min(self.how.together, -(-len(pending) // n_at_once))):
+            if len(mine) == n_at_once:
                 break
             taken = self.store.take(heat)
             mine += [{number: pending[number] for number in taken}] if taken else []

@@ -158,13 +158,17 @@ def day_or_month_first(text: str) -> bool:
     return _MONTH_OR_DAY.match(text) is not None
 
 
-def stacked_columns(first: RawColumn, second: RawColumn) -> RawColumn:
-    """Rows of one column and then those of another of the same kind."""
-    if first.kind == "category":
-        codes = {level: code for code, level in enumerate(first.levels)}
-        ours = np.array([*(codes.setdefault(level, len(codes)) for level in second.levels), -1], np.int32)
-        return RawColumn(first.name, "category", np.concatenate([first.values, ours[second.values]]), tuple(codes))
-    return dataclasses.replace(first, values=np.concatenate([first.values, second.values]))
+def stacked_columns(*columns: RawColumn) -> RawColumn:
+    """The rows of columns of the same kind, one column after another."""
+    first = columns[0]
+    if first.kind != "category":
+        return dataclasses.replace(first, values=np.concatenate([each.values for each in columns]))
+    codes: dict[str, int] = {}
+    parts = []
+    for each in columns:
+        ours = np.array([*(codes.setdefault(level, len(codes)) for level in each.levels), -1], np.int32)
+        parts.append(ours[each.values])
+    return RawColumn(first.name, "category", np.concatenate(parts), tuple(codes))
 
 
 def plain_number(value: float) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from nu_ensembles.contents import Check, listing, mapping, number, one_of, plain, text, unfit, whole
 from nu_ensembles.tables.column import Kind, RawColumn
 from nu_ensembles.tables.raw_table import listed
+from nu_ensembles.tables.summaries import ColumnSummary, summary_of
 
 # A level in fewer rows is pooled with others of its kind, and so is everything beyond the most frequent ones.
 FEWEST_ROWS = 3
@@ -36,9 +37,9 @@ class NumberEncoder:
     kind: ClassVar[Kind | None] = "number"
 
     @classmethod
-    def fit(cls, column: RawColumn) -> NumberEncoder:
-        gaps = column.gaps
-        return cls(column.name, float(np.median(column.values[~gaps])), int(gaps.sum()))
+    def fit(cls, column: RawColumn | ColumnSummary) -> NumberEncoder:
+        found = summary_of(column)
+        return cls(found.name, float(np.median(found.middle)), found.n_gaps)
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -70,9 +71,9 @@ class OrderedEncoder(NumberEncoder):
     kind: ClassVar[Kind | None] = "ordered"
 
     @classmethod
-    def fit(cls, column: RawColumn) -> OrderedEncoder:
-        of_codes = NumberEncoder.fit(column)
-        return cls(of_codes.name, of_codes.fill, of_codes.n_gaps, column.levels)
+    def fit(cls, column: RawColumn | ColumnSummary) -> OrderedEncoder:
+        found = summary_of(column)
+        return cls(found.name, float(np.median(found.middle)), found.n_gaps, found.levels)
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -107,18 +108,20 @@ class CategoryEncoder:
     levels: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
-    def fit(cls, column: RawColumn, fewest_rows: int = FEWEST_ROWS, most_levels: int = MOST_LEVELS) -> CategoryEncoder:
-        counts = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
+    def fit(
+        cls, column: RawColumn | ColumnSummary, fewest_rows: int = FEWEST_ROWS, most_levels: int = MOST_LEVELS
+    ) -> CategoryEncoder:
+        found = summary_of(column)
         # The most frequent first; among equals the first in the alphabet, so that the order of rows decides nothing.
-        ranked = sorted((-count, level) for count, level in zip(counts.tolist(), column.levels, strict=True) if count)
+        ranked = sorted((-count, level) for level, count in found.counts.items())
         # In a table of a few rows no level may reach that.
-        fewest_rows = min(fewest_rows, max(2, counts.max(initial=0)))
+        fewest_rows = min(fewest_rows, max(2, max(found.counts.values(), default=0)))
         kept = [level for count, level in ranked[:most_levels] if -count >= fewest_rows]
         rare = sorted(level for _, level in ranked if level not in set(kept))
         if len(rare) == 1:  # a pool of one is that level
             kept, rare = kept + rare, []
         single = [level for count, level in ranked if count == -1 and level in set(rare)]
-        return cls(column.name, tuple(sorted(kept)), tuple(rare), tuple(sorted(single)), int(column.gaps.sum()))
+        return cls(found.name, tuple(sorted(kept)), tuple(rare), tuple(sorted(single)), found.n_gaps)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -175,21 +178,14 @@ class DateEncoder:
     levels: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
-    def fit(cls, column: RawColumn) -> DateEncoder:
-        gaps = column.gaps
-        dates = column.values[~gaps]
-        first = dates.min().astype("datetime64[D]")
-        days = (dates - first) / _DAY
+    def fit(cls, column: RawColumn | ColumnSummary) -> DateEncoder:
+        found = summary_of(column)
+        first = found.ends[0].astype("datetime64[D]")
+        ends, middle = (found.ends - first) / _DAY, (found.middle - first) / _DAY
         # A cycle that the dates do not complete says no more than the date itself. Nor does the time of dates that have
         # none, the day of the week of months, or the place in the year of years.
-        months = dates.astype("datetime64[M]")
-        differ = {
-            "day": days % 1,
-            "week": (dates - months) // _DAY,
-            "year": months.astype(int) % 12,
-        }
-        cycles = [name for name in CYCLES if np.ptp(days) >= CYCLES[name][0] and len(np.unique(differ[name])) > 1]
-        return cls(column.name, str(first), tuple(cycles), float(np.median(days)), int(gaps.sum()))
+        cycles = [name for name in CYCLES if np.ptp(ends) >= CYCLES[name][0] and name in found.varies]
+        return cls(found.name, str(first), tuple(cycles), float(np.median(middle)), found.n_gaps)
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ import numpy as np
 
 from nu_ensembles.contents import flag, listing, parsed, stored
 from nu_ensembles.errors import DataWarning, InputError
-from nu_ensembles.tables.column import RawColumn, day_or_month_first, stacked_columns
+from nu_ensembles.rows import LazyRows
+from nu_ensembles.tables.column import RawColumn, day_or_month_first
 from nu_ensembles.tables.encoders import (
     FEWEST_ROWS,
     CategoryEncoder,
@@ -28,6 +29,7 @@ from nu_ensembles.tables.encoders import (
     encoder_to_json,
 )
 from nu_ensembles.tables.raw_table import Expected, RawTable, listed
+from nu_ensembles.tables.summaries import SAMPLE, ColumnSummary, parts_of, summaries
 
 # Text with more levels than this is left out, if none of them is frequent.
 FEW_LEVELS = 10
@@ -49,27 +51,33 @@ class TableEncoding:
 
     @classmethod
     def fit(
-        cls, labelled: RawTable, *unlabelled: RawTable, names: tuple[str, str] = ("X", "X_unlabeled")
+        cls, labelled: RawTable, *unlabelled: RawTable | LazyRows, names: tuple[str, str] = ("X", "X_unlabeled")
     ) -> tuple[TableEncoding, list[np.ndarray]]:
         """Over the rows of all tables together; a column without any value in the labelled rows is left out.
 
         Args:
+          unlabelled: tables, or rows that memory does not hold.
           names: what to call the labelled and the unlabelled tables in messages.
 
         Returns:
-          the encoding, and the tables as it encodes them.
+          the encoding, and the tables that are in memory as it encodes them.
         """
         expected = [Expected(part.name, None if part.gaps.all() else part.kind, part.levels) for part in labelled.parts]
+
+        def matched(table: RawTable) -> RawTable:
+            return table.matched(expected, names[1], named=labelled.named)
+
         tables = [labelled.matched(expected, names[0], named=labelled.named)]
-        called = [names[1]] * len(unlabelled)
-        tables += [table.matched(expected, names[1], named=labelled.named) for table in unlabelled]
-        by_name = {part.name: part for part in tables[0].parts}
-        for table in tables[1:]:
-            by_name = {part.name: stacked_columns(by_name[part.name], part) for part in table.parts}
+        tables += [matched(table) for table in unlabelled if isinstance(table, RawTable)]
+        lazily = [table for table in unlabelled if isinstance(table, LazyRows)]
+        sample = None
+        if lazily:
+            every = max(1, len(lazily[0]) // SAMPLE)
+            sample = matched(lazily[0][::every])
+        found = summaries(parts_of([*tables, *lazily], matched), sample)
         empty = LeftOut(name="", reason="it has no value in any labelled row")
         encoders = tuple(
-            _fitted(by_name[name]) if name in by_name else dataclasses.replace(empty, name=name)
-            for name in labelled.names
+            _fitted(found[name]) if name in found else dataclasses.replace(empty, name=name) for name in labelled.names
         )
         fitted = cls(encoders, labelled.named)
         left_out = fitted.left_out
@@ -83,7 +91,8 @@ class TableEncoding:
         if counters:
             note = f"{names[0]} has a column that counts the rows, {listed(counters)}"
             warnings.warn(f"{note}; leave it out if it is a mere number.", DataWarning, stacklevel=2)
-        return fitted, [fitted.numbers(table, name) for table, name in zip(tables, [names[0], *called], strict=True)]
+        called = [names[0], *[names[1]] * (len(tables) - 1)]
+        return fitted, [fitted.numbers(table, name) for table, name in zip(tables, called, strict=True)]
 
     @property
     def expected(self) -> list[Expected]:
@@ -200,26 +209,25 @@ class _StoredEncoding:
             raise InputError("two of its columns have the same name; restore it from a copy.")
 
 
-def _fitted(column: RawColumn) -> Encoder:
+def _fitted(column: ColumnSummary) -> Encoder:
     if column.kind == "number":
         return NumberEncoder.fit(column)
     if column.kind == "ordered":
         return OrderedEncoder.fit(column)
     if column.kind == "date":
         return DateEncoder.fit(column)
-    filled = column.values[column.values >= 0]
-    n_levels = len(np.unique(filled))
-    if n_levels == 1 and len(filled) == len(column):
+    n_levels, n_filled = len(column.counts), column.n_rows - column.n_gaps
+    if n_levels == 1 and n_filled == column.n_rows:
         return LeftOut(column.name, "it is the same in every row")
-    if n_levels > FEW_LEVELS and day_or_month_first(column.levels[0]):
+    first = next(iter(column.counts), "")
+    if n_levels > FEW_LEVELS and day_or_month_first(first):
         return LeftOut(
             column.name,
-            f"it holds dates such as {column.levels[0]}, which mean one day here and another there; write "
-            "them as 2024-01-31",
+            f"it holds dates such as {first}, which mean one day here and another there; write them as 2024-01-31",
         )
-    if n_levels == len(filled) and n_levels > 1:
+    if n_levels == n_filled and n_levels > 1:
         return LeftOut(column.name, "it is text with as many levels as rows, as an identifier is")
-    if n_levels > FEW_LEVELS and np.bincount(filled).max() < FEWEST_ROWS:
+    if n_levels > FEW_LEVELS and max(column.counts.values()) < FEWEST_ROWS:
         return LeftOut(column.name, f"it is text whose {n_levels} levels hardly repeat")
     return CategoryEncoder.fit(column)
 

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from nu_ensembles.errors import DataWarning, InputError
-from nu_ensembles.tables.column import Kind, RawColumn, declared_as, mixes_numbers, number_from_text
+from nu_ensembles.tables.column import (
+    Kind,
+    RawColumn,
+    declared_as,
+    mixes_numbers,
+    number_from_text,
+    stacked_columns,
+)
 
 # Names that a sentence lists; a table may have thousands.
 MOST_LISTED = 5
@@ -46,6 +53,12 @@ class RawTable:
         x = np.asarray(x, np.float64)
         parts = (RawColumn(name, "number", x[:, at]) for at, name in enumerate(called))
         return cls(tuple(parts), named=names is not None)
+
+    @classmethod
+    def stacked(cls, tables: Sequence[RawTable]) -> RawTable:
+        """The rows of tables with the same columns, one table after another."""
+        parts = (stacked_columns(*columns) for columns in zip(*(table.parts for table in tables), strict=True))
+        return cls(tuple(parts), tables[0].named)
 
     @property
     def names(self) -> tuple[str, ...]:

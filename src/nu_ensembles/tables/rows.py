@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nu_ensembles.errors import InputError, unknown_name
+from nu_ensembles.rows import LazyRows
 from nu_ensembles.tables.column import Kind
 from nu_ensembles.tables.frames import is_frame, table_of_frame
 from nu_ensembles.tables.raw_table import RawTable
@@ -24,7 +25,7 @@ def rows_of(x: Any, what: str) -> Any:
     Args:
       what: to call x in messages.
     """
-    if isinstance(x, RawTable | SparseRows):
+    if isinstance(x, RawTable | SparseRows | LazyRows):
         return x
     if is_sparse(x):
         return dense_or_sparse(x, what)

@@ -26,6 +26,7 @@ from nu_ensembles.models import Model
 from nu_ensembles.problem import labelled_pair, prepare, random_key
 from nu_ensembles.tables import ColumnTypes
 from nu_ensembles.training.job import TrainingJob, make_job, steps_in
+from nu_ensembles.training.on_ray import RayCluster, members_on_ray, ray_cluster, refuse_members_that_meet
 from nu_ensembles.training.run_folder import RunFolder
 from nu_ensembles.training.runner import run_job
 
@@ -53,7 +54,7 @@ def fit(
     augment_unlabeled: bool = False,
     optimizer: optax.GradientTransformation | None = None,
     dtype: str = "float32",
-    plan: str = "auto",
+    plan: str | RayCluster = "auto",
     deterministic: bool = False,
     validation: tuple[Any, Any] | None = None,
     evaluate_every: float = 10,
@@ -90,7 +91,8 @@ def fit(
       augment_unlabeled: augment unlabelled images, too.
       optimizer: an optax optimiser instead of AdamW, with its own rate and decay.
       dtype: of the parameters: "float32", or "float64" under jax's x64 mode.
-      plan: how members run: "vectorised", "sequential", "sharded", or "auto" for the fastest here.
+      plan: how members run: "vectorised", "sequential", "sharded", or "auto" for the fastest here; "ray", or a
+        `nu.RayCluster`, makes each a task of a Ray cluster (extra `ray`), and validation rows are scored at the end.
       deterministic: train to the same bits on a GPU, too, where it takes longer; a CPU does so anyway.
       validation: `(x, y)` to score now and then; the scores stand in `ensemble.history`. A method of several trainings
         is scored at its end, and makes its own choices (as "hyper_deep" does) on these rows.
@@ -130,7 +132,7 @@ def fit(
         augment_unlabeled=augment_unlabeled,
         optimiser=optimizer,
         dtype=dtype,
-        plan=plan,
+        plan="auto" if (cluster := ray_cluster(plan)) is not None else plan,
         deterministic=deterministic,
     )
     held_out = None
@@ -148,6 +150,8 @@ def fit(
         model_options={} if dtype == "float32" else {"dtype": dtype},
         validation=held_out,
     )
+    if cluster is not None:
+        refuse_members_that_meet(job)
     if add_to is not None:
         job = job.missing_from(add_to)
     every = steps_in(check_positive(evaluate_every, "evaluate_every"), len(problem.x), batch_size)
@@ -156,9 +160,13 @@ def fit(
     with RunFolder.wanted(run_folder, lambda: asked, resume, checkpoint_seconds, problem.classes) as run:
         history: list[dict[str, Any]] = []
         recorded = _recording(history, run)
-        trained = run_job(job, evaluate=_scoring(job, every, recorded), run=run, verbose=verbose)
+        on_the_way = job.method.is_one_training and cluster is None
+        if cluster is not None:
+            trained = members_on_ray(job, cluster, run)
+        else:
+            trained = run_job(job, evaluate=_scoring(job, every, recorded), run=run, verbose=verbose)
         ensemble = job.ensemble(trained, history=history)
-        if validation is not None and held_out is not None and not job.method.is_one_training:
+        if validation is not None and held_out is not None and not on_the_way:
             recorded(job.n_steps, ensemble.predict_members(validation[0]), held_out[1])
         if run is not None:
             ensemble = dataclasses.replace(ensemble, history=run.rows())

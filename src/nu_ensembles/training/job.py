@@ -25,6 +25,7 @@ from nu_ensembles.methods import AnyMethod, Members, TrainingRows
 from nu_ensembles.models import Model
 from nu_ensembles.models.sparse import TAKE_SPARSE, for_dense_rows, for_sparse_rows
 from nu_ensembles.problem import Problem, plain_seed, widened
+from nu_ensembles.rows import LazyRows
 
 MOST_MEMBERS = 1_000_000
 
@@ -179,6 +180,8 @@ def make_job(
     scaled = problem.standardisation is not None and problem.sparse_columns is None
     network = models.network_for(model, len(problem.classes), problem.dense_shape, model_options or {}, scaled)
     method = methods.method_for(method, problem.n_unlabeled)
+    if isinstance(problem.x_unlabeled, LazyRows) and method.uses_unlabeled:
+        _refuse_whole_sets(method)
     if problem.sparse_columns is not None:
         network = _for_sparse_rows(network, problem.sparse_columns, method, settings)
     if problem.sparse_columns is not None and validation is not None:
@@ -192,6 +195,15 @@ def make_job(
     method.check(job.rows, validated=shown is not None, own_optimizer=settings.optimiser is not None)
     settings.check(method.base, problem.row_shape)
     return job
+
+
+def _refuse_whole_sets(method: AnyMethod) -> None:
+    """Refuses a method that wants all unlabelled rows at once, which memory does not hold."""
+    if not method.is_one_training or method.base.is_sequential:
+        raise InputError(
+            f"{method.name!r} predicts all unlabelled rows on its way, so they must fit into memory; give fewer of "
+            "them, or use a method that sees them batch by batch, such as 'nu'."
+        )
 
 
 def _for_sparse_rows(network: Model, columns: int, method: AnyMethod, settings: Settings) -> Model:

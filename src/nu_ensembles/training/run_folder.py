@@ -5,6 +5,7 @@ metrics.json       a row per evaluation  log.txt            what happened when
 checkpoints/       to resume from        model/             the trained ensemble
 unfinished         until the model is saved
 
+Of several processes (`jax.distributed`) the first one writes it; checkpoints are written by all, each its own.
 A training in several stages has a folder in checkpoints/ for each of them, and files there for what they came to.
 """
 
@@ -28,6 +29,7 @@ from nu_ensembles import storage
 from nu_ensembles._version import __version__
 from nu_ensembles.checks import check_positive
 from nu_ensembles.contents import checksum, classes_to_json, parsed, stored, unfit
+from nu_ensembles.engine import processes
 from nu_ensembles.engine.checkpoints import CheckpointFolder
 from nu_ensembles.ensemble import Ensemble
 from nu_ensembles.ensemble.files import MANIFEST
@@ -104,7 +106,14 @@ class RunFolder(LifeFolder):
             yield None
             return
         classes_to_json(classes)
-        with cls(folder, config(), resume, checkpoint_seconds) as run:
+        arguments = folder, config(), resume, checkpoint_seconds
+        if processes.n_processes() == 1:
+            with cls(*arguments) as run:
+                yield run
+            return
+        with contextlib.ExitStack() as stack:
+            run = cls(*arguments) if processes.is_first() else FollowingRun(*arguments)
+            processes.told_by_the_first(lambda: int(stack.enter_context(run).resume))
             yield run
 
     def __enter__(self) -> Self:
@@ -215,6 +224,22 @@ class RunFolder(LifeFolder):
                 shutil.rmtree(each, ignore_errors=True)
             else:
                 each.unlink(missing_ok=True)
+
+
+class FollowingRun(RunFolder):
+    """The run folder as other processes than the first see it: checkpoints are theirs to write, all else is not."""
+
+    def log(self, message: str) -> None:
+        pass
+
+    def add_row(self, row: dict[str, Any]) -> None:
+        self._rows[row["step"]] = row
+
+    def remembered(self, name: str, fingerprint: str, compute: Callable[[], np.ndarray]) -> np.ndarray:
+        return compute()
+
+    def finish(self, ensemble: Ensemble, also_in: Sequence[Path] = ()) -> None:
+        pass
 
 
 def _holds(place: Path, model: Path) -> bool:

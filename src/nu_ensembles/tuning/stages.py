@@ -7,11 +7,12 @@ candidate belongs to, the reference is measured at every stop at which it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
+from nu_ensembles.engine.fast.threads import in_background
 from nu_ensembles.methods import Method
 from nu_ensembles.tuning.scores import OutOfFold
-from nu_ensembles.tuning.trial import Show, Trial
+from nu_ensembles.tuning.trial import Heat, Show, Trial
 
 # Where the grid goes on when its best value sits on the edge.
 LARGER = (0.1, 0.3, 1.0)
@@ -38,19 +39,22 @@ def staged(
     number_of = {beta: number for number, beta in enumerate(every)}
     race = Race(trial, trial.nothing_yet(every), number_of[betas[0]], method_of, show)
     probes = sorted((beta for beta in probes if beta in betas[1:]), reverse=True)
+    first = race.heat([number_of[beta] for beta in probes[:1] or betas[1:]])
+    race.train_reference(first)
     promised = not probes
     for beta in probes:
-        race.run([number_of[beta]], race.promises_or_may_yet)
-        promised = race.promises(number_of[beta])
+        probe = number_of[beta]
+        race.run(first if beta == probes[0] else race.heat([probe]), race.promises_or_may_yet)
+        promised = race.promises(probe)
         # A reference that never was past its best has not overfitted: there is nothing for another beta to mend. And
         # where this one does nothing at all, the next, a smaller one, does not either.
-        if promised or race.reference_is_best_at_the_end or race.does_nothing(number_of[beta]):
+        if promised or race.reference_is_best_at_the_end or race.does_nothing(probe):
             break
     others = [beta for beta in betas[1:] if not race.found.is_measured(number_of[beta])]
     if promised and others:
-        race.run([number_of[beta] for beta in others], race.worth_going_on)
+        race.run(race.heat([number_of[beta] for beta in others]) if probes else first, race.worth_going_on)
     while promised and extend and (more := beyond_the_edge(race.found.best_beta, race.found.tried_betas)) is not None:
-        race.run([number_of[more]], race.worth_going_on)
+        race.run(race.heat([number_of[more]]), race.worth_going_on)
     return race.found.of_those_measured()
 
 
@@ -60,17 +64,22 @@ class Race:
     def __init__(self, trial: Trial, found: OutOfFold, reference: int, method_of: MakeMethod, show: Show) -> None:
         self.trial, self.found, self.method_of, self.show = trial, found, method_of, show
         self.first = reference
-        self.reference = trial.heat(self._methods([reference]), found, show)
-        self.reference.go_on()
-        while not self.reference.is_over and not found.is_past_its_best(reference, self.reference.stop):
+        self.reference = self.heat([reference])
+
+    def heat(self, candidates: Sequence[int]) -> Heat:
+        """These candidates, about to start."""
+        methods = {each: self.method_of(float(self.found.betas[each])) for each in candidates}
+        return self.trial.heat(methods, self.found, self.show)
+
+    def train_reference(self, following: Heat) -> None:
+        """Trains the reference until it is past its best, while what will follow is compiled."""
+        with in_background(following.get_ready):
             self.reference.go_on()
+            while not self.reference.is_over and not self.found.is_past_its_best(self.first, self.reference.stop):
+                self.reference.go_on()
 
-    def _methods(self, candidates: Sequence[int]) -> Mapping[int, Method]:
-        return {each: self.method_of(float(self.found.betas[each])) for each in candidates}
-
-    def run(self, candidates: Sequence[int], goes_on: Callable[[int, int], bool]) -> None:
+    def run(self, heat: Heat, goes_on: Callable[[int, int], bool]) -> None:
         """Trains candidates side by side, each for as long as it `goes_on(candidate, stop)`."""
-        heat = self.trial.heat(self._methods(candidates), self.found, self.show)
         while not heat.is_over:
             if self.reference.stop == heat.stop:
                 self.reference.go_on()

@@ -11,6 +11,7 @@ from functools import cached_property
 import jax
 import numpy as np
 
+from nu_ensembles.backend import Backend
 from nu_ensembles.engine.assembly import Assembly, MemberSet, assemble
 from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.methods import Method
@@ -97,6 +98,11 @@ class Heat:
     def is_over(self) -> bool:
         """Whether nobody is left, or no stop."""
         return not self.remaining or self.stop == len(self.trial.stops) - 1
+
+    def get_ready(self) -> None:
+        """Compiles what the first step needs ahead of it, where that disturbs nobody."""
+        if self.candidates and Backend.current().compiles_ahead:
+            self.pool.get_ready()
 
     def go_on(self) -> None:
         """Trains what remains up to the next stop, and measures it there."""

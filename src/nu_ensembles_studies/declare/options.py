@@ -114,6 +114,10 @@ class StudyRunOptions:
       keep_probabilities: store the members' probabilities on the test rows of every cell, too.
       stop_on_error: raise what makes a cell fail instead of writing it down.
       verbose: 0 for no progress on standard error.
+      on: where cells run: "here", "processes" (beside this one), or "ray" (a cluster).
+      address: of the Ray cluster's head, HOST:PORT, or auto.
+      cpus_per_task: processors that a task gets there; gpus_per_task: GPUs, .25 lets four tasks share one.
+      retries: how often a task is run again whose worker died.
     """
 
     data_dir: Path | None = None
@@ -125,6 +129,11 @@ class StudyRunOptions:
     keep_probabilities: bool = False
     stop_on_error: bool = False
     verbose: int = 1
+    on: str = "here"
+    address: str | None = None
+    cpus_per_task: float = 1.0
+    gpus_per_task: float = 0.0
+    retries: int = 3
 
     def __post_init__(self) -> None:
         if self.cells_at_once is not None and self.cells_at_once < 1:

@@ -15,9 +15,12 @@ from typing import Any, TypeVar
 from nu_ensembles.errors import InputError
 from nu_ensembles_studies.declare.cells import StudyCell
 from nu_ensembles_studies.declare.options import StudyRunOptions
-from nu_ensembles_studies.measure.tasks import KINDS, OUT_OF_MEMORY, Outcome, Task, program_key
+from nu_ensembles_studies.measure.tasks import program_key
 from nu_ensembles_studies.results.folder import DONE, FAILED, Record, StudyFolder
 from nu_ensembles_studies.results.makers import maker
+from nu_ensembles_studies.run.elsewhere import Ended, cells_elsewhere
+from nu_ensembles_studies.run.executors import Executor
+from nu_ensembles_studies.run.failing import carried_out, tasks_of
 from nu_ensembles_studies.run.time_left import TimeLeft
 
 Item = TypeVar("Item")
@@ -38,12 +41,15 @@ class StudyProgress:
         return f"{self.n_done} cells done{failed}{left} (this run took {self.seconds:.0f} s)"
 
 
-def run_cells(cells: Sequence[StudyCell], folder: StudyFolder, how: StudyRunOptions) -> StudyProgress:
+def run_cells(
+    cells: Sequence[StudyCell], folder: StudyFolder, how: StudyRunOptions, executor: Executor | None = None
+) -> StudyProgress:
     """Trains and measures what the folder does not hold yet.
 
     Args:
       cells: of the study, each identity once (`cells_of`).
       folder: after `StudyFolder.start`; whose cells are in it is the caller's business.
+      executor: where cells are trained; None for here, one after another, those of a program side by side.
 
     Raises:
       InputError: data are missing, or an option is wrong, for some cells; the others have been trained.
@@ -58,25 +64,49 @@ def run_cells(cells: Sequence[StudyCell], folder: StudyFolder, how: StudyRunOpti
     for record in stored.values():
         if record is not None and record.status == DONE and dict(record.maker) == made_by:
             left.learn(record.cell, record.seconds)
-    for groups in of_one_place(grouped(pending)):
-        tasks = [_tasks_of(group, how) for group in groups if left.fits(group[:1], how.time_limit, started)]
-        for chunk, task in in_turn(tasks):
-            if not left.fits(chunk, how.time_limit, started):
-                continue
-            left.start(chunk)
-            try:
-                for outcome in _carried_out(task, chunk, left.advance, how.stop_on_error):
-                    seconds = left.finish(outcome.cell)
-                    status = FAILED if outcome.reason else DONE
-                    record = Record(outcome.cell, status, made_by, outcome.measured, seconds, outcome.reason)
-                    if status == DONE or outcome.cell.identity not in kept:  # a shorter training is not given up
-                        folder.save(record, outcome.arrays)
-                    left.tell(outcome.cell, outcome.reason)
-            except InputError as error:
-                refusal = refusal or error
+    in_time = partial(left.fits, time_limit=how.time_limit, started=started)
+    places = of_one_place(grouped(pending))
+    if executor is None:
+        came = _here(places, how, left, in_time)
+    else:
+        before = [record.maker for record in stored.values() if record is not None]
+        groups = (group for of_place in places for group in of_place)
+        came = cells_elsewhere(groups, how, executor, in_time, before)
+    for ended in came:
+        if isinstance(ended, InputError):
+            refusal = refusal or ended
+            continue
+        outcome = ended.outcome
+        left.ended(outcome.cell, ended.seconds)
+        status = FAILED if outcome.reason else DONE
+        record = Record(outcome.cell, status, ended.made_by, outcome.measured, ended.seconds, outcome.reason)
+        if status == DONE or outcome.cell.identity not in kept:  # a shorter training is not given up
+            folder.save(record, outcome.arrays)
+        left.tell(outcome.cell, outcome.reason)
     if refusal is not None:
         raise refusal
     return _standing(cells, folder, time.perf_counter() - started)
+
+
+def _here(
+    places: Iterable[list[list[StudyCell]]],
+    how: StudyRunOptions,
+    left: TimeLeft,
+    in_time: Callable[[Sequence[StudyCell]], bool],
+) -> Iterator[Ended | InputError]:
+    """Cells as they are measured in this process, those of a program side by side; and what is refused of some."""
+    made_by = maker()
+    for groups in places:
+        tasks = [tasks_of(group, how) for group in groups if in_time(group[:1])]
+        for chunk, task in in_turn(tasks):
+            if not in_time(chunk):
+                continue
+            left.start(chunk)
+            try:
+                for outcome in carried_out(task, chunk, left.advance, how.stop_on_error):
+                    yield Ended(outcome, made_by, left.share(outcome.cell))
+            except InputError as error:
+                yield error
 
 
 def grouped(cells: Iterable[StudyCell]) -> list[list[StudyCell]]:
@@ -122,43 +152,6 @@ def _to_train(cell: StudyCell, record: Record | None) -> StudyCell:
     if record is None or record.status == FAILED:
         return cell
     return dataclasses.replace(cell, epochs=cell.epochs + record.cell.epochs)
-
-
-def _tasks_of(group: list[StudyCell], how: StudyRunOptions) -> Iterator[tuple[list[StudyCell], Task]]:
-    """The tasks of a group; if setting it up fails, a task that fails for all its cells."""
-    try:
-        yield from KINDS[group[0].kind](group, how)
-    except Exception as error:
-        yield group, partial(_raising, error)
-
-
-def _raising(error: Exception, _: object) -> Iterator[Outcome]:
-    raise error
-    yield  # a task gives outcomes
-
-
-def _carried_out(
-    task: Task, chunk: Sequence[StudyCell], report: Callable[[int], None], stop_on_error: bool
-) -> Iterator[Outcome]:
-    """A task's outcomes; what it did not get to because of an error is an outcome, too."""
-    done: set[StudyCell] = set()
-    try:
-        for outcome in task(report):
-            done.add(outcome.cell)
-            yield outcome
-    except Exception as error:
-        if stop_on_error or isinstance(error, InputError):
-            raise  # missing data or a wrong option: no cell's own fault
-        for cell in chunk:
-            if cell not in done:
-                yield Outcome(cell, {}, _in_one_line(error))
-
-
-def _in_one_line(error: Exception) -> str:
-    if OUT_OF_MEMORY in str(error):
-        return "the device ran out of memory"
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:400]}"
 
 
 def _standing(cells: Sequence[StudyCell], folder: StudyFolder, seconds: float) -> StudyProgress:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from nu_ensembles.errors import InputError
@@ -19,6 +21,7 @@ from nu_ensembles_studies.results.makers import maker, refuse_others
 from nu_ensembles_studies.results.merging import usable
 from nu_ensembles_studies.results.results import Results
 from nu_ensembles_studies.run.cells_run import StudyProgress, run_cells
+from nu_ensembles_studies.run.executors import Executor, executor_on
 from nu_ensembles_studies.run.reading import read_results
 
 RESULTS, REPORT = "results.json", "report.html"
@@ -60,14 +63,16 @@ def run_study(
     if folder.folder.is_file():
         raise InputError(f"{folder.folder} is a file: choose another --out, a folder.")
     with LifeFolder(folder.folder, "study"):
-        if not how.mixed:
+        if not how.mixed and how.on == "here":  # else whoever trains says who it is
             folder.refuse_other_makers(maker())
         folder.start(name, options.to_dict(), command_line(name, options, how), environment())
         for record in earlier:
             if folder.load(record.cell) is None:
                 folder.save(record)
         try:
-            progress = run_cells(cells, folder, how)
+            with contextlib.ExitStack() as stack:
+                executor = None if how.on == "here" else stack.enter_context(_executor(how))
+                progress = run_cells(cells, folder, how, executor)
         except InputError:
             # Some cells could not be tried: what the others found is written first.
             folder.add_time(time.perf_counter() - started)
@@ -76,6 +81,10 @@ def run_study(
             raise
         folder.add_time(time.perf_counter() - started)
     return _write(folder, export, page), progress
+
+
+def _executor(how: StudyRunOptions) -> AbstractContextManager[Executor]:
+    return executor_on(how.on, how.address, how.cpus_per_task, how.gpus_per_task, how.retries)
 
 
 def command_line(name: str, options: StudyOptions, how: StudyRunOptions) -> str:

@@ -69,14 +69,16 @@ class TimeLeft:
             line = f"{self._so_far()} {self.chunk[0].title}{more}: {100 * share:.0f} %" if self.chunk else ""
             print(f"\r\x1b[2K{line[:150]}", end="", file=sys.stderr, flush=True)
 
-    def finish(self, cell: StudyCell) -> float:
+    def share(self, cell: StudyCell) -> float:
         """The cell's share of its chunk's time so far: by member steps among all that train with it."""
         taken = time.perf_counter() - self.chunk_started
-        seconds = taken * member_steps(cell) / max(1, sum(map(member_steps, self.chunk)))
+        return taken * member_steps(cell) / max(1, sum(map(member_steps, self.chunk)))
+
+    def ended(self, cell: StudyCell, seconds: float) -> None:
+        """Takes note of a cell that took so long."""
         self.learn(cell, seconds)
         self.left = [each for each in self.left if each.identity != cell.identity]
         self.n_done += 1
-        return seconds
 
     def tell(self, cell: StudyCell, reason: str) -> None:
         """A line for a finished cell."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,6 @@ MOST_BYTES = 1 << 30
 # Names the file in which cuDNN's frontend looks up, once a process, which engines to leave out.
 ENGINE_RULES = "CUDNN_ERRATA_JSON_FILE"
 SLOW_ENGINES = Path(__file__).with_name("slow_cudnn_engines.json")
-# For programs that run before the steps or once in hundreds of them: on a GPU XLA takes the first kernels that do
-# instead of timing several. They are compiled beside the steps, whose kernels are timed meanwhile.
-jitted_without_search = functools.partial(jax.jit, compiler_options={"xla_gpu_autotune_level": 0})
 # XLA compiles and times two or three forms of every sum and every transposition. A deep network has dozens; timing them
 # makes its steps less than a hundredth faster (`python benchmarks/compiler_options.py --only WRN`).
 FEWER_TRIALS = {"xla_gpu_experimental_enable_fusion_autotuner": False}
@@ -31,6 +29,21 @@ FEWER_TRIALS = {"xla_gpu_experimental_enable_fusion_autotuner": False}
 # What makes XLA give the same bits on every run on a GPU: no kernel that adds up in changing order, and none that is
 # chosen by timing it. A CPU does so anyway.
 SAME_BITS = {"xla_gpu_deterministic_ops": True}
+
+
+def jitted_quickly(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """`jax.jit` for programs that run before the steps or once in hundreds of them.
+
+    On a GPU XLA takes the first kernels that do instead of timing several; they are compiled beside the steps, whose
+    kernels are timed meanwhile. On a CPU LLVM does less: threefry is long code, and optimising it in full was half of
+    the time before a perceptron's first step. Steps take as long, and all bits are the same ("draws compiled quickly"
+    in `benchmarks/what_speed_costs.py`). A level that is set for the whole process is heeded.
+    """
+    level = "xla_backend_optimization_level"
+    quick: dict[str, Any] = {"xla_gpu_autotune_level": 0}
+    if level not in os.environ.get("XLA_FLAGS", ""):
+        quick[level] = 1
+    return jax.jit(function, compiler_options=quick, **options)
 
 
 def step_options(deterministic: bool, n_convolutions: int) -> tuple[tuple[str, Any], ...]:
@@ -91,7 +104,7 @@ def use_persistent_cache() -> None:
     except OSError:
         return  # a read-only home, or another process that clears up at the same moment: compile every time
     jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
 
 
 def _others_can_write(folder: Path) -> bool:

@@ -7,9 +7,10 @@ its own thread, train in 20 ms a lane (LeNet, 64 images of 32x32, two cores) whe
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -25,16 +26,27 @@ def n_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _with_settings_of_here(task: Callable[..., Result]) -> Callable[..., Result]:
+def with_settings_of_here(task: Callable[..., Result]) -> Callable[..., Result]:
     """The task, for another thread: settings such as `with jax.enable_x64(True):` hold there as they do here."""
     here: Any = jax.config  # whose fields are made as it is imported
     x64, precision, device = here.jax_enable_x64, here.jax_default_matmul_precision, here.jax_default_device
+    by_place = here.jax_threefry_partitionable
 
     def carried_out(*arguments: Any) -> Result:
-        with jax.enable_x64(x64), jax.default_matmul_precision(precision), jax.default_device(device):
+        numbers = jax.enable_x64(x64), jax.default_matmul_precision(precision), jax.threefry_partitionable(by_place)
+        with numbers[0], numbers[1], numbers[2], jax.default_device(device):
             return task(*arguments)
 
     return carried_out
+
+
+@contextlib.contextmanager
+def in_background(task: Callable[[], object]) -> Iterator[None]:
+    """Within it the task runs in a thread of its own, with JAX's settings of here; its error is raised at the end."""
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(with_settings_of_here(task))
+        yield
+        future.result()
 
 
 def side_by_side(tasks: Sequence[Callable[[threading.Event], Result]]) -> list[Result]:
@@ -46,7 +58,7 @@ def side_by_side(tasks: Sequence[Callable[[threading.Event], Result]]) -> list[R
     """
     stopped = threading.Event()
     with ThreadPoolExecutor(min(len(tasks), n_cores())) as threads:
-        futures = [threads.submit(_with_settings_of_here(task), stopped) for task in tasks]
+        futures = [threads.submit(with_settings_of_here(task), stopped) for task in tasks]
         try:
             return [future.result() for future in futures]
         finally:
