@@ -21,14 +21,16 @@ from typing import Any
 
 CONSTANT = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
 BY_LABELLED_LOSS = (1e-1, 3e-1, 1.0, 3.0)
-FEW = "NU_BANK_FEW"
+# All in units of the labelled loss: finer where the rule chooses.
+FINE = (0.03, 0.1, 0.2, 0.3, 0.6, 1.0)
+CANDIDATES = "NU_BANK_CANDIDATES"
 FOLDS, FOLD_MEMBERS, MEMBERS, STOPS, MAX_ITER = 5, 3, 5, 10, 500
 LANES = FOLDS * FOLD_MEMBERS + MEMBERS
 # Of each part at most so many rows are predicted, and so many of these kept.
-MOST = {"z": (400, 150), "u": (400, 150), "source": (400, 100), "test": (500, 200)}
+MOST = {"z": (400, 150), "u": (400, 400), "source": (400, 200), "test": (500, 500)}
 MIXED, MIXING = 200, 0.65  # PseudoCal's
 # Stops that are kept row by row, counted from where the standard ensemble is best.
-KEPT = (0, 2)
+KEPT = (-1, 0, 1, 2)
 
 
 def measure(folder: Path, name: str, seed: int, n_labelled: int) -> str:
@@ -91,15 +93,17 @@ class Bank:
     def arrays(self) -> dict[str, Any]:
         import numpy as np
 
+        from nu_ensembles.deployment.rule import LIMITS
         from nu_ensembles.methods import Nu
 
         standard = self.trained([Nu(0.0)], self.stops, until_it_rises=True)
         best = int(np.argmin(standard["nll_oof"][0]))
         to = min(best + 3, standard["nll_oof"].shape[1])
-        betas, by_labelled_loss = ((1e-2,), (1e-1, 3e-1, 1.0)) if os.environ.get(FEW) else (CONSTANT, BY_LABELLED_LOSS)
-        constant = self.trained([Nu(beta) for beta in betas], self.stops[:to])
-        by_loss = self.trained([Nu(beta, weighting="labelled_loss") for beta in by_labelled_loss], self.stops[:to])
-        found = {key: np.concatenate([part[key][:, :to] for part in (standard, constant, by_loss)]) for key in standard}
+        all_betas = {"all": (CONSTANT, BY_LABELLED_LOSS), "fine": ((), FINE), "rule": ((), tuple(sorted(LIMITS)))}
+        betas, by_labelled_loss = all_betas[os.environ[CANDIDATES]]
+        others = [Nu(beta) for beta in betas] + [Nu(beta, weighting="labelled_loss") for beta in by_labelled_loss]
+        both = standard, self.trained(others, self.stops[:to])
+        found = {key: np.concatenate([part[key][:, :to] for part in both]) for key in standard}
         kept = np.unique(np.clip([best + shift for shift in KEPT], 0, to - 1))
         by_row = ("oof", "fold_u", "z", "u", "source", "test", "agree", "spread", "fold_agree", "fold_spread", "votes")
         found = {key: value[:, kept] if key in by_row else value for key, value in found.items()}
@@ -229,7 +233,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--labels", type=int, nargs="+", default=[100])
     parser.add_argument("--sample", type=int, help="so many of all, in an order that names decide")
-    parser.add_argument("--few", action="store_true", help="the candidates of the rule alone")
+    parser.add_argument("--candidates", choices=("all", "fine", "rule"), default="all", help="beside 0")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no more after these")
     options = parser.parse_args()
@@ -245,8 +249,7 @@ def main() -> None:
     wanted.sort(key=lambda each: (_is_one_of_many(each), zlib.crc32(repr(each).encode())))
     end = time.time() + options.seconds
     _single_thread()
-    if options.few:
-        os.environ[FEW] = "1"  # which the workers inherit
+    os.environ[CANDIDATES] = options.candidates  # which the workers inherit
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         tasks = [pool.submit(_until, end, options.folder, *each) for each in wanted[: options.sample]]
         for task in as_completed(tasks):

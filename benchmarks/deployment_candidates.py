@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nu_ensembles.deployment.evidence import ShiftEvidence
-from nu_ensembles.deployment.rule import LADDER, decide
+from nu_ensembles.deployment.rule import decide, next_beta
 from nu_ensembles.metrics import ece
 from nu_ensembles.metrics.temperature import scale_temperature
 
@@ -20,11 +20,12 @@ CONSTANT, BY_LOSS = "constant", "labelled_loss"
 
 
 class Taken(NamedTuple):
-    """A candidate at a stop, and a temperature on top."""
+    """A candidate at a stop, a temperature on top, and whether its prediction is averaged with the standard one's."""
 
     candidate: int
     stop: int
     temperature: float = 1.0
+    halfway: bool = False
 
 
 class Run:
@@ -59,15 +60,21 @@ class Run:
         return int(np.nanargmin(self.nll[candidate]))
 
     def evidence(self) -> ShiftEvidence:
-        """What `nu_ensembles.deployment.decide` sees in a fit."""
-        chosen = [0, *(self.candidates.index(f"{BY_LOSS} {beta:g}") for beta in sorted(LADDER))]
+        """What `nu_ensembles.deployment.decide` sees in a fit, where candidates are trained one after another."""
+        betas = [0.0]
         steps = self.arrays["stops"][: self.nll.shape[1]]
-        on_u = np.stack([self.rows("u", each) for each in chosen])
-        return ShiftEvidence(np.array([0.0, *sorted(LADDER)]), steps, self.nll[chosen], on_u)
+        while True:
+            chosen = [0, *(self.candidates.index(f"{BY_LOSS} {beta:g}") for beta in betas[1:])]
+            on_u = np.stack([self.rows("u", each) for each in chosen])
+            found = ShiftEvidence(np.array(betas), steps, self.nll[chosen], on_u)
+            further = next_beta(found)
+            if further is None:
+                return found
+            betas = sorted([*betas, further])
 
     def scored(self, taken: Taken) -> dict[str, float]:
         """NLL on deployment and source relative to the standard ensemble's, logarithms, and the change of the ECE."""
-        if taken.temperature == 1:
+        if taken.temperature == 1 and not taken.halfway:
             changes = {
                 part: np.log(self.at(f"nll_{part}", taken.candidate, taken.stop) / self.at(f"nll_{part}"))
                 for part in ("test", "source")
@@ -80,6 +87,7 @@ class Run:
                 own = np.arange(len(y)), y
                 standard = self.rows(part, 0)
                 scaled = scale_temperature(self.rows(part, taken.candidate), taken.temperature)
+                scaled = (scaled + standard) / 2 if taken.halfway else scaled
                 nll = [-np.log(np.maximum(each[own], 1e-30)).mean() for each in (scaled, standard)]
                 changes[part] = np.log(nll[0] / nll[1])
                 if part == "test":
@@ -102,6 +110,25 @@ def price(run: Run) -> Taken:
     """The package's."""
     found = decide(run.evidence())
     return Taken(0 if found.beta == 0 else run.candidates.index(f"{BY_LOSS} {found.beta:g}"), found.stop)
+
+
+def halfway(run: Run) -> Taken:
+    """The package's choice, averaged with the standard ensemble."""
+    return price(run)._replace(halfway=True)
+
+
+def of_two(run: Run) -> Taken:
+    """The package's rule before: 0.1 and 0.3, the flips of 0.3, a percent of the source for the larger one."""
+    taken, pair = Taken(0, run.best), [run.named(f"{BY_LOSS} {beta}") for beta in ("0.1", "0.3")]
+    if None in pair:
+        return taken
+    rows = np.stack([run.rows("u", each) for each in (0, *(each for each in pair if each is not None))])
+    seen = ShiftEvidence(np.array([0, 0.1, 0.3]), np.arange(run.nll.shape[1]), run.nll[[0, *pair]], rows)
+    for number, most in ((1, 0.0), (2, -0.01)):
+        if seen.source_change(number) <= most and seen.price(number) <= 0.02 + 3 * seen.flipped(2):
+            candidate = run.named(f"{BY_LOSS} {seen.betas[number]:g}") or 0
+            taken = Taken(candidate, run.own_stop(candidate))
+    return taken
 
 
 def agreement_and_source(run: Run) -> Taken:
@@ -169,15 +196,28 @@ RULES: dict[str, Rule] = {
     "constant β = 0.003": fixed("constant 0.003"),
     "constant β = 0.01": fixed("constant 0.01"),
     "constant β = 0.03": fixed("constant 0.03"),
-    "β = 0.1 of the labelled loss": fixed("labelled_loss 0.1"),
-    "β = 0.3 of the labelled loss": fixed("labelled_loss 0.3"),
+    **{
+        f"β = {beta} of the labelled loss": fixed(f"labelled_loss {beta}")
+        for beta in ("0.03", "0.1", "0.2", "0.3", "0.6")
+    },
     "agreement < .9 and source ≤ +1 %": agreement_and_source,
     "confidence matched to agreement": matched_to_agreement,
     "confidence matched to average-threshold confidence": matched_to_threshold,
     "random labels not fitted, source ≤ +1 %": not_fitted,
     "standard with PseudoCal's temperature": pseudo_labels_of_mixed_rows,
+    "price against flips, of 0.1 and 0.3": of_two,
     "price against flips (the package's rule)": price,
+    "the package's rule, averaged with the standard ensemble": halfway,
     "oracle: constant β": oracle_constant,
     "oracle: temperature of the standard ensemble": oracle_temperature,
     "oracle: any candidate and stop": oracle,
 }
+# What chooses among constant betas, which `deployment_bank.py` trains with `--candidates all` alone.
+OF_CONSTANTS = frozenset(name for name in RULES if name.startswith(("constant", "agreement", "confidence", "random")))
+OF_CONSTANTS |= {"oracle: constant β"}
+
+
+def rules_of(runs: list[Run]) -> dict[str, Rule]:
+    """Those that these runs have candidates for."""
+    constant = any(run.of_kind(CONSTANT) for run in runs)
+    return {name: rule for name, rule in RULES.items() if constant or name not in OF_CONSTANTS}

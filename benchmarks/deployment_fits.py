@@ -1,11 +1,12 @@
 """Whole fits under shifts: what a user gets by one call, against the standard ensemble that stops early.
 
-    NU_ENSEMBLES_DATA=FOLDER python benchmarks/deployment_fits.py [--seed 41] [--processes 2] [--out FILE]
+    NU_ENSEMBLES_DATA=FOLDER python benchmarks/deployment_fits.py [--seed 43] [--processes 2] [--out FILE]
 
 Labels from one place, unlabelled and test rows from another (`nu_ensembles_studies.shifts`), 100 labels, perceptrons of
 64-64, five members. Three classifiers on the same rows: the standard ensemble with the labelled rows alone, the same
-standardised over the unlabelled rows, too, and nu (auto). The tables are parted by cluster and by column, and digits
-are corrupted in six ways, by a seed with which no rule was made. Rows that the file holds are not measured again.
+standardised over the unlabelled rows, too, and nu (auto). The tables are parted along drawn directions and around drawn
+rows, which no rule for beta had seen, and digits are corrupted in six ways. Rows that the file holds are not measured
+again.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ def wanted() -> list[str]:
     """The shifts whose data are at hand."""
     from nu_ensembles_studies import shifts
 
-    parted = [name for name in shifts.names() if name.endswith((".cluster", ".column"))]
-    return [name for name in (*(f"digits.{each}" for each in CORRUPTIONS), *parted) if shifts.available(name)]
+    parted = sorted(name for name in shifts.names() if name.endswith((".direction", ".neighbourhood")))
+    return [name for name in (*parted, *(f"digits.{each}" for each in CORRUPTIONS)) if shifts.available(name)]
 
 
 def measured(shift: str, seed: int) -> dict[str, Any]:
@@ -64,7 +65,7 @@ def measured(shift: str, seed: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=41)
+    parser.add_argument("--seed", type=int, default=43)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "deployment-fits.json")
     options = parser.parse_args()

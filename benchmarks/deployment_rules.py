@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from deployment_candidates import BY_LOSS, RULES, Rule, Run, Taken, price
+from deployment_candidates import BY_LOSS, Rule, Run, Taken, price, rules_of
 from nu_ensembles.calibration import FittedOtherPriors
 from nu_ensembles.deployment import estimate_priors
 from nu_ensembles.deployment.accuracy import accuracy_under_shift
@@ -64,7 +64,7 @@ def accuracy_errors(runs: list[Run]) -> dict[str, float]:
         found, taken = decide(run.evidence()), price(run)
         true.append(run.at("acc_u", taken.candidate, taken.stop))
         confidence = run.at("conf_u", taken.candidate, taken.stop)
-        estimates.append(accuracy_under_shift(confidence, found.confidence, found.flipped))
+        estimates.append(accuracy_under_shift(confidence, found.flipped))
     true = np.array(true)
     middle = np.array([each.accuracy for each in estimates])
     inside = np.array([each.low <= t <= each.high for each, t in zip(estimates, true, strict=True)])
@@ -161,7 +161,7 @@ def main() -> None:
     for word in options.folders:
         role, folder = word.split("=", 1)
         runs = read(Path(folder))
-        rules = {name: summary(runs, rule) for name, rule in RULES.items()}
+        rules = {name: summary(runs, rule) for name, rule in rules_of(runs).items()}
         seeds = sorted({int(run.seed) for run in runs})
         found["roles"][role] = {
             "seeds": seeds,

@@ -28,6 +28,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import nu_ensembles as nu
+from nu_ensembles.models.ramps import wants_ramps
 from recording import Recording
 
 LABELLED, VALIDATION, UNLABELLED, TEST = 300, 500, 1000, 1500
@@ -125,7 +126,11 @@ def measure(frame: pd.DataFrame, source: Source, seed: int) -> dict[str, dict[st
     scores = {}
     for way, (fitted_on, beside, held_out, scored, standardize) in ways.items():
         start = time.perf_counter()
-        classifier = nu.EnsembleClassifier("standard", standardize=standardize, random_state=seed, **TRAINING)
+        # The pipeline has scaled its columns already; the network gets the ramps that scaled ones get.
+        network = {} if standardize else {"ramps": wants_ramps(fitted_on.shape[1:])}
+        classifier = nu.EnsembleClassifier(
+            "standard", standardize=standardize, model_options=network, random_state=seed, **TRAINING
+        )
         classifier.fit(fitted_on, y[rows["labelled"]], X_unlabeled=beside, validation=(held_out, y[rows["validation"]]))
         probabilities = classifier.predict_proba(scored)
         truth = y[rows["test"]]

@@ -1,9 +1,10 @@
 """Milliseconds that ten members take for 1 and 1,000 rows: `Ensemble.predict_proba`, `compile()` and onnxruntime.
 
-    python benchmarks/single_rows.py [--only MLP] [--rows 1,1000] [--out FILE]
+    python benchmarks/single_rows.py [--only MLP] [--rows 1,1000] [--asynchronous] [--out FILE]
 
 Processor time on one thread each, measured by turns, so that others on the machine change ratios little; the fastest of
-several rounds. The file that onnxruntime runs is what `ensemble.export` writes.
+several rounds. The file that onnxruntime runs is what `ensemble.export` writes. JAX dispatches synchronously, as
+docs/deploy.md advises a process that only answers to do, unless `--asynchronous` says otherwise.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...]]] = {
     "LeNet, 28×28×1": ("lenet", (28, 28, 1)),
     "WRN-10-1, 32×32×3": ("wrn-10-1", (32, 32, 3)),
 }
-ROUNDS, SECONDS_A_ROUND = 5, 0.05
+ROUNDS, SECONDS_A_ROUND = 3, 0.05
 
 
 def untrained(name: str, row_shape: tuple[int, ...]) -> nu.Ensemble:
@@ -66,9 +67,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="networks whose name contains this")
     parser.add_argument("--rows", default="1,1000")
+    parser.add_argument("--asynchronous", action="store_true", help="dispatch as JAX does by default")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    key = ("network", "rows")
+    # Before anything is computed, or it has no effect.
+    jax.config.update("jax_cpu_enable_async_dispatch", options.asynchronous)
+    key = ("network", "rows", "dispatch")
     recording = Recording("single-rows", "python benchmarks/single_rows.py", key, options.out)
     for label, (name, row_shape) in NETWORKS.items():
         if options.only.lower() not in label.lower():
@@ -88,7 +92,9 @@ def main() -> None:
             }
             difference = float(np.abs(ways["compiled_ms"]() - ways["onnxruntime_ms"]()).max())
             found = milliseconds(ways)
-            row = {"network": label, "rows": n_rows, "members": 10} | found | {"difference": difference}
+            dispatch = "asynchronous" if options.asynchronous else "synchronous"
+            row = {"network": label, "rows": n_rows, "members": 10, "dispatch": dispatch}
+            row |= found | {"difference": difference}
             recording.add(row | {"onnxruntime": onnxruntime.__version__})
             shown = ", ".join(f"{way.removesuffix('_ms')} {ms:.3f} ms" for way, ms in found.items())
             print(f"{label}, {n_rows} rows: {shown}, largest difference {difference:.1e}", flush=True)

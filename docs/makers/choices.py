@@ -131,5 +131,6 @@ MAKER = Maker(
     tables={
         "when-to-stop.md": when_to_stop,
         "ten-lines.md": ten_lines,
+        "two-sample-test.md": two_sample_test,
     }
 )

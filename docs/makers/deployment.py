@@ -11,6 +11,7 @@ TITLES = {
     "development": "Developed on",
     "examined": "Looked at while the rule was changed",
     "confirming": "Not seen before it was frozen",
+    "ramps": "Looked at again, when perceptrons had got ramps",
 }
 
 # The ECE of the standard ensemble above which a shift counts as one that hurts.
@@ -30,8 +31,18 @@ def _share(value: float | None) -> str:
 
 
 def rules() -> str:
+    """The rule and others, on the trainings with which it was made and on those that confirm it."""
+    return _rules("deployment-rules")
+
+
+def earlier_rules() -> str:
+    """What was compared when the rule had two candidates."""
+    return _rules("deployment-rules-of-two")
+
+
+def _rules(name: str) -> str:
     """Every rule on every role: NLL where the shift hurts and where it does not, ECE, and the source."""
-    found = stored("deployment-rules")
+    found = stored(name)
     parts = []
     head = ["rule", "NLL where it hurts", "worst", "ECE lower", "NLL where too sure", "ECE lower"]
     head += ["NLL where harmless", "worst", "source NLL", "worst"]
@@ -43,7 +54,8 @@ def rules() -> str:
             f"ensemble is too sure), {first['n_harmless']} on which it does not"
         )
         title = f"**{TITLES[role]}**: {counts}, {len(of_role['shifts'])} shifts, seeds {seeds}."
-        rows = [[name, *_cells(scores)] for name, scores in of_role["rules"].items() if _measured(scores)]
+        measured = {name: scores for name, scores in of_role["rules"].items() if _measured(scores)}
+        rows = [[name, *_cells(scores)] for name, scores in measured.items()]
         parts += [title, "", *table(head, rows), ""]
     return "\n".join([*parts, _source(found), ""])
 
@@ -69,7 +81,7 @@ def _cells(scores: dict[str, Any]) -> list[str]:
 
 def priors() -> str:
     """What moving probabilities to other class shares did."""
-    found = stored("deployment-rules")
+    found = stored("deployment-rules-of-two")
     runs = [run for of_role in found["roles"].values() for run in of_role["priors"]]
     head = ["deployment", "runs", "moved", "NLL of these", "worst of these"]
     kinds = {
@@ -118,7 +130,8 @@ def accuracy() -> str:
 def fits() -> str:
     """Whole fits against both standard ensembles, where the shift hurts and where it does not."""
     found = stored("deployment-fits")
-    head = ["the standard ensemble, stopped early", "the shift", "fits", "NLL of ν", "worst", "ECE lower", "accuracy"]
+    head = ["the standard ensemble, stopped early", "the shift", "fits", "NLL of ν", "worst", "most, in nats"]
+    head += ["ECE lower", "accuracy"]
     rows = []
     for name in ("labelled rows alone", "standardised over both"):
         pairs = [(row["classifiers"][name], row["classifiers"]["nu"]) for row in found["rows"]]
@@ -127,7 +140,9 @@ def fits() -> str:
             ratios = [own["nll"] / standard["nll"] for standard, own in of_kind]
             lower = sum(own["ece"] < standard["ece"] for standard, own in of_kind) / len(of_kind)
             before, after = (statistics.fmean(pair[at]["accuracy"] for pair in of_kind) for at in (0, 1))
-            numbers = [_percent(statistics.geometric_mean(ratios) - 1), _percent(max(ratios) - 1, 0), _share(lower)]
+            most = max(own["nll"] - standard["nll"] for standard, own in of_kind)
+            numbers = [_percent(statistics.geometric_mean(ratios) - 1), _percent(max(ratios) - 1, 0)]
+            numbers += [f"{most:+.3f}".replace("-", "−"), _share(lower)]
             rows.append([name, title, str(len(of_kind)), *numbers, f"{before:.3f} → {after:.3f}"])
     sources = [row["classifiers"]["nu"]["source_nll"] / row["classifiers"][name]["source_nll"] for row in found["rows"]]
     told = [(row["expected"], row["classifiers"]["nu"]["accuracy"]) for row in found["rows"] if row["expected"]]
@@ -143,19 +158,45 @@ def fits() -> str:
     return "\n".join([*table(head, rows), "", sentence, ""])
 
 
+def scaling() -> str:
+    """Rows to standardise over: the standard ensemble's NLL there against that of the labelled rows."""
+    found = stored("deployment-scaling")
+    first = "labelled rows"
+    head = ["moments of", "NLL where it hurts", "worst", "NLL where harmless, nats", "most", "source NLL"]
+    rows = []
+    for way in found["rows"][0]["ways"]:
+        if way == first:
+            continue
+        pairs = [(row["ways"][first], row["ways"][way]) for row in found["rows"]]
+        hurting = [own["nll"] / base["nll"] for base, own in pairs if base["ece"] > HURTS]
+        harmless = [own["nll"] - base["nll"] for base, own in pairs if base["ece"] <= HURTS]
+        source = statistics.geometric_mean(own["source_nll"] / base["source_nll"] for base, own in pairs) - 1
+        in_nats = [f"{value:+.3f}".replace("-", "−") for value in (statistics.fmean(harmless), max(harmless))]
+        cells = [_percent(statistics.geometric_mean(hurting) - 1), _percent(max(hurting) - 1, 0), *in_nats]
+        rows.append([way, *cells, _percent(source)])
+    n_hurting = sum(row["ways"][first]["ece"] > HURTS for row in found["rows"])
+    sentence = (
+        f"Against moments of the labelled rows alone, {len(found['rows'])} shifts of tables, on {n_hurting} of which "
+        f"they hurt, {found['n_labels']} labels, by `{found['command']}`. Drawn in: x / √(1 + (x / 3)²)."
+    )
+    return "\n".join([*table(head, rows), "", sentence, ""])
+
+
 def _source(found: dict[str, Any]) -> str:
     versions = found["environment"]["versions"]
     return (
         f"By `benchmarks/deployment_rules.py` on trainings that `benchmarks/deployment_bank.py` kept (jax "
-        f"{versions['jax']}, CPU): perceptrons of 64-64, five members, 50 to 200 labels. NLL: geometric mean of the "
-        "ratio to the standard ensemble that was stopped early out of fold. Of the runs not seen before, only the "
-        "constant β = 0.01 and the candidates in units of the labelled loss were trained, and rules choose among these."
+        f"{versions['jax']}, CPU): perceptrons of 64-64, five members. NLL: geometric mean of the ratio to the "
+        "standard ensemble that was stopped early out of fold. Where fewer candidates were trained, rules, also those "
+        "named oracle, choose among these."
     )
 
 
 MAKER = Maker(
     tables={
         "deployment-rules.md": rules,
+        "deployment-rules-of-two.md": earlier_rules,
+        "deployment-scaling.md": scaling,
         "deployment-accuracy.md": accuracy,
         "deployment-priors.md": priors,
         "deployment-labels.md": labels,

@@ -18,7 +18,8 @@ def mixed_tables() -> str:
         lines.append([row["table"], f"{row['rows']:,}", *numbers, f"± {100 * error / by_hand.mean():.1f} %"])
     head = ["table", "rows", "NLL by hand", "NLL as they are", "difference", "standard error"]
     source = (
-        f"Measured by `{found['command']}` on a CPU, jax {found['environment']['versions']['jax']}: up to 300 labelled "
+        f"Measured by `{found['command']}` on a CPU, jax {found['environment']['versions']['jax']}, code "
+        f"{' and '.join(sorted({row['code'] for row in found['rows']}))}: up to 300 labelled "
         f"and 1,000 unlabelled rows, {found['splits']} splits; the standard error is that of the paired difference."
     )
     return "\n".join([*with_numbers_to_the_right(head, lines), "", source, ""])

@@ -7,7 +7,7 @@ import numpy as np
 from makers.files import RESULTS, ROOT, Maker, stored, with_numbers_to_the_right
 from nu_ensembles.report.page import SortableTable
 from nu_ensembles_studies.declare import published
-from nu_ensembles_studies.demo.deployment import N_LABELS
+from nu_ensembles_studies.demo.deployment import ABOUT, PICKED
 from nu_ensembles_studies.demo.result import SETTING_PICKED, DemoResult
 from nu_ensembles_studies.demo.terminal import markdown_table
 from nu_ensembles_studies.pages.names_and_cells import row_name
@@ -25,9 +25,8 @@ def demo() -> str:
     act, opening = result.deployment, ""
     if act is not None:
         opening = (
-            f"**Where you deploy.** {N_LABELS} labels of smaller tumours (scikit-learn's breast-cancer table), "
-            f"unlabelled and test rows of larger ones, {len(act.betas)} splits. Of the bundled shifts this is the one "
-            "on which that buys most; [what to expect of others](docs/deployment.md).\n\n"
+            f"**Where you deploy.** {ABOUT}, {len(act.betas)} splits. {PICKED} [What to expect of others]"
+            "(docs/deployment.md).\n\n"
             f"{markdown_table(act.comparison)}\n"
             "**Where the labels come from.** "
         )

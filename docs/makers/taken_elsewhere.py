@@ -10,12 +10,20 @@ def single_rows() -> str:
     """The package, its compiled program, and onnxruntime."""
 
     def lines(found: Found) -> list[str]:
-        header = ["ten members", "rows", "`predict_proba`, ms", "`compile()`, ms", "onnxruntime, ms", "ratio"]
+        header = [
+            "ten members",
+            "rows",
+            "dispatch",
+            "`predict_proba`, ms",
+            "`compile()`, ms",
+            "onnxruntime, ms",
+            "ratio",
+        ]
         rows = []
         for row in found["rows"]:
             times = [row["package_ms"], row["compiled_ms"], row["onnxruntime_ms"]]
             ratio = f"{row['compiled_ms'] / row['onnxruntime_ms']:.2f}"
-            rows.append([row["network"], f"{row['rows']:,}", *(f"{ms:.3g}" for ms in times), ratio])
+            rows.append([row["network"], f"{row['rows']:,}", row["dispatch"], *(f"{ms:.3g}" for ms in times), ratio])
         return [*table(header, rows), "", "Processor time on one thread; the ratio is `compile()` to onnxruntime."]
 
     return on_devices("single-rows", "python benchmarks/single_rows.py", lines)
@@ -42,4 +50,28 @@ def serving() -> str:
     return on_devices("serving", "python benchmarks/serving.py", lines)
 
 
-MAKER = Maker(tables={"single-rows.md": single_rows, "serving.md": serving})
+def imported_networks() -> str:
+    """Members of an imported PyTorch network against the same in Flax and against a PyTorch loop."""
+
+    def lines(found: Found) -> list[str]:
+        header = [
+            "ten members",
+            "time",
+            "imported, ms a step",
+            "Flax, ms",
+            "ratio",
+            "PyTorch loop, ms",
+            "times as fast",
+        ]
+        rows = []
+        for row in found["rows"]:
+            for kind, ending in (("clock", "ms"), ("processor", "cpu_ms")):
+                imported, flax, loop = (row[f"{side}_{ending}"] for side in ("imported", "flax", "torch_loop"))
+                ratio, faster = f"{imported / flax:.2f}", f"{loop / imported:.2f}"
+                rows.append([row["network"], kind, f"{imported:.3g}", f"{flax:.3g}", ratio, f"{loop:.3g}", faster])
+        return [*table(header, rows), "", f"torch {found['torch']}, on one thread or all, whichever is faster."]
+
+    return on_devices("imported-networks", "python benchmarks/imported_networks.py", lines)
+
+
+MAKER = Maker(tables={"single-rows.md": single_rows, "serving.md": serving, "imported-networks.md": imported_networks})

@@ -1,4 +1,4 @@
-"""The choice of beta under shift: what counts as evidence, and what it takes."""
+"""The choice of beta under shift: what counts as evidence, what is tried, and what is taken."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nu_ensembles.deployment.evidence import ShiftEvidence
-from nu_ensembles.deployment.rule import decide
+from nu_ensembles.deployment.rule import decide, next_beta
 
 # Ten unlabelled rows of two classes: the standard ensemble says (.7, .3) of each.
 SURE = np.tile([0.7, 0.3], (10, 1))
@@ -21,29 +21,42 @@ def softer(n_flipped: int, confidence: float = 0.65) -> np.ndarray:
     return rows
 
 
-def evidence(n_flipped: int = 2, oof: tuple[float, float, float] = (0.50, 0.49, 0.48)) -> ShiftEvidence:
-    """Of 0, .1 and .3 at three stops, the second of which is the best."""
+def evidence(
+    betas: tuple[float, ...] = (0, 0.2, 0.6), n_flipped: int = 2, oof: tuple[float, ...] = (0.50, 0.49, 0.48)
+) -> ShiftEvidence:
+    """Of so many candidates at three stops, the second of which is the best."""
     nll = np.array([[each + 0.1, each, each + 0.1] for each in oof])
-    on_unlabeled = np.stack([SURE, softer(0, 0.68), softer(n_flipped)])
-    return ShiftEvidence(np.array([0.0, 0.1, 0.3]), np.array([10, 20, 40]), nll, on_unlabeled)
+    on_unlabeled = np.stack([SURE, softer(n_flipped, 0.68), softer(n_flipped)])
+    n = len(betas)
+    return ShiftEvidence(np.array(betas), np.array([10, 20, 40]), nll[:n], on_unlabeled[:n])
 
 
 def test_predictions_that_turn_over_are_counted_on_the_unlabelled_rows():
-    assert evidence(3).flipped(2) == pytest.approx(0.3)
-    assert evidence(3).flipped(1) == 0
+    assert evidence(n_flipped=3).flipped(2) == pytest.approx(0.3)
+    assert evidence(n_flipped=0).flipped(1) == 0
+    assert evidence().confidence(0) == pytest.approx(0.7)
 
 
 def test_the_price_is_what_softness_costs_if_the_standard_ensemble_were_calibrated():
     entropy = -(0.7 * np.log(0.7) + 0.3 * np.log(0.3))
     cross = -(0.7 * np.log(0.65) + 0.3 * np.log(0.35))
-    assert evidence(0).price(2) == pytest.approx(cross / entropy - 1)
-    assert evidence(0).price(0) == pytest.approx(0)
+    assert evidence(n_flipped=0).price(2) == pytest.approx(cross / entropy - 1)
+    assert evidence(n_flipped=0).price(0) == pytest.approx(0)
+
+
+def test_the_middle_is_tried_first_then_more_where_it_passes_and_less_where_it_does_not():
+    assert next_beta(evidence((0,))) == 0.2
+    assert next_beta(evidence((0, 0.2))) == 0.6
+    assert next_beta(evidence((0, 0.2), oof=(0.50, 0.51, 0))) == 0.03
+    assert next_beta(evidence()) is None
+    assert next_beta(evidence((0, 0.03, 0.2), oof=(0.50, 0.49, 0.51))) is None
 
 
 def test_the_largest_beta_is_taken_where_labels_out_of_fold_and_flips_speak_for_it():
     found = decide(evidence())
-    assert (found.beta, found.n_steps, found.refused) == (0.3, 20, "")
+    assert (found.beta, found.n_steps, found.refused) == (0.6, 20, "")
     assert found.flipped == pytest.approx(0.2)
+    assert found.confidence == pytest.approx(0.65)
     assert found.source_change == pytest.approx(-0.04)
     assert found.reason() == (
         "20 % of the predictions there change class under a little random labelling, and the NLL out of fold is 4.0 % "
@@ -52,18 +65,29 @@ def test_the_largest_beta_is_taken_where_labels_out_of_fold_and_flips_speak_for_
 
 
 def test_a_beta_that_costs_on_labelled_rows_is_not_taken():
-    assert decide(evidence(oof=(0.50, 0.49, 0.497))).beta == 0.1  # the larger one must save a percent
-    found = decide(evidence(oof=(0.50, 0.505, 0.6)))
+    assert decide(evidence(oof=(0.50, 0.49, 0.4995))).beta == 0.2  # a larger one must save two in a thousand
+    assert decide(evidence(oof=(0.50, 0.48, 0.49))).beta == 0.2  # and no less than the one before it
+    assert decide(evidence((0, 0.03, 0.2), oof=(0.50, 0.50, 0.51))).beta == 0.03  # the smallest must cost nothing
+    found = decide(evidence((0, 0.03, 0.2), oof=(0.50, 0.505, 0.6)))
     assert (found.beta, found.refused) == (0.0, "source")
-    assert "it would raise the NLL out of fold, so this is an early-stopped standard ensemble" in found.reason()
+    assert "it would not lower the NLL out of fold, so this is an early-stopped standard ensemble" in found.reason()
 
 
 def test_softness_that_nothing_speaks_for_is_not_bought():
-    certain = np.tile([0.999, 0.001], (10, 1))
-    sure = dataclasses.replace(evidence(), on_unlabeled=np.stack([certain, softer(0, 0.95), softer(0, 0.9)]))
-    found = decide(sure)
+    sure = np.tile([0.9, 0.1], (10, 1))
+    three = np.stack([sure, softer(0, 0.7), softer(0, 0.6)])
+    found = decide(dataclasses.replace(evidence((0, 0.03, 0.2)), on_unlabeled=three))
     assert (found.beta, found.refused, found.flipped) == (0.0, "price", 0.0)
     assert "could cost more than it saves" in found.reason()
+
+
+def test_an_ensemble_that_is_all_but_certain_is_left_alone_and_nothing_else_is_tried():
+    certain = np.stack([np.tile([0.999, 0.001], (10, 1)), np.tile([0.998, 0.002], (10, 1))])
+    sure = dataclasses.replace(evidence((0, 0.2)), on_unlabeled=certain)
+    assert next_beta(sure) is None
+    found = decide(sure)
+    assert (found.beta, found.refused) == (0.0, "certain")
+    assert "all but certain there" in found.reason()
 
 
 def test_where_a_candidate_was_not_measured_its_other_stops_count():

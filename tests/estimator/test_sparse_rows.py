@@ -45,6 +45,7 @@ def test_they_train_and_predict_to_the_numbers_of_dense_rows(fitted, monkeypatch
     expected = dense.predict_proba(NEW)
     np.testing.assert_allclose(fitted.predict_proba(NEW), expected, rtol=1e-4)
     monkeypatch.setattr(sparse_rows, "MOST_DENSE", 10)
+    monkeypatch.setattr("nu_ensembles.ensemble.trained.VALUES_PER_PASS", 700)  # a dozen rows, or two
     for each in (fitted, dense):
         np.testing.assert_allclose(each.predict_proba(NEW), expected, rtol=1e-4)
     assert (fitted.shift_.p > 0.01, fitted.n_features_in_) == (True, COLUMNS)

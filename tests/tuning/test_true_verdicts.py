@@ -80,14 +80,16 @@ def nll(classifier: Any, x: np.ndarray, y: np.ndarray) -> float:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", TABLES)
 def test_a_gain_is_claimed_only_where_there_is_one(name: str, seed: int, max_iter: int) -> None:
-    check_claim(*TABLES[name](), seed, max_iter)
+    x, y = TABLES[name]()
+    check_claim(x, y, seed, max_iter)
 
 
 @pytest.mark.parametrize("max_iter", LENGTHS[::2])
 @pytest.mark.parametrize("seed", range(3, 6))
 @pytest.mark.parametrize("name", HARDER)
 def test_so_it_is_on_harder_tables(name: str, seed: int, max_iter: int) -> None:
-    check_claim(*HARDER[name](), seed, max_iter)
+    x, y = HARDER[name]()
+    check_claim(x, y, seed, max_iter)
 
 
 def check_claim(x: Any, y: np.ndarray, seed: int, max_iter: int) -> None:

@@ -31,8 +31,8 @@ def demo(
 
     50 labelled and 800 unlabelled digits train, the rest tests; a single network, standard ensembles (trained to the
     end, stopped early, with temperature scaling), nu with a fixed beta and nu on its own choice. Then a deployment that
-    differs: labels of smaller tumours, unlabelled and test rows of larger ones. Shows what is measured, whatever it is.
-    About a minute on two cores.
+    differs: labels of sharp digits, unlabelled and test images that are blurred. Shows what is measured, whatever it
+    is. About a minute on two cores.
 
     ```
     nu-ensembles demo

@@ -19,6 +19,7 @@ def export(
     format: Literal["onnx", "stablehlo", "hub"] = "onnx",
     members: Annotated[bool, FLAG] = False,
     uncertainty: Annotated[bool, FLAG] = False,
+    network: str | None = None,
     out: Annotated[Path | None, Parameter(group=OUTPUT)] = None,
     json: Json = False,
 ) -> None:
@@ -31,6 +32,7 @@ def export(
     nu-ensembles export model
     nu-ensembles export model --format stablehlo --out model.stablehlo
     nu-ensembles export model --members --uncertainty --json
+    nu-ensembles export model --network train.py:model
     ```
 
     Args:
@@ -39,19 +41,23 @@ def export(
         for a model hub: the model's own files and a README.md of what its fit found.
       members: Give each member's probabilities, too.
       uncertainty: Give how much the members disagree about a row, too, in nats.
+      network: FILE.py:NAME, the network where it is none of the built-in ones: a Model, such as nu.models.from_torch
+        gives, or a function that returns one. The file is run for it.
       out: New file; MODEL with the ending of the format by default.
       json: Print one JSON object.
     """
+    from nu_ensembles.cli.own_network import own_network
     from nu_ensembles.ensemble import Ensemble
 
     wanted = {"probabilities": True, "members": members, "uncertainty": uncertainty}
     path = out or model.with_name(model.resolve().name + ENDINGS[format])
     outputs = [name for name, asked in wanted.items() if asked]
+    ensemble = Ensemble.load(model, own_network(network))
     if format == "hub":
-        Ensemble.load(model).save(path, model_card=True)
+        ensemble.save(path, model_card=True)
         show({"command": "export", "out": path}, f"{path}: look at its README.md before you upload it.", json)
         return
-    exported = Ensemble.load(model).export(path, format, outputs=outputs)
+    exported = ensemble.export(path, format, outputs=outputs)
     result = {
         "command": "export",
         "out": exported.path,

@@ -36,6 +36,10 @@ class ShiftEvidence:
         """Where the standard ensemble stops."""
         return int(np.nanargmin(self.nll[0]))
 
+    def confidence(self, candidate: int) -> float:
+        """On the unlabelled rows, mean."""
+        return float(self.on_unlabeled[candidate].max(axis=-1).mean())
+
     def source_change(self, candidate: int) -> float:
         """The relative change of the out-of-fold NLL against the standard ensemble, each at its own best step."""
         return float(np.nanmin(self.nll[candidate]) / max(float(np.nanmin(self.nll[0])), SMALLEST)) - 1.0

@@ -112,7 +112,7 @@ def _estimate(
 ) -> AccuracyEstimate | None:
     if decision is not None:
         confidence = float(of_members.mean(axis=0).max(axis=-1).mean())
-        return accuracy_under_shift(confidence, decision.confidence, decision.flipped)
+        return accuracy_under_shift(confidence, decision.flipped)
     if shift is not None and shift.differs:
         return accuracy_by_agreement(of_members) if len(of_members) > 1 else None
     if held_out is None or shift is None:

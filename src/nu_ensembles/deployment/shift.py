@@ -108,7 +108,7 @@ def two_sample_test(
     features: Sequence[str] = ()
     if p_value < LEVEL:
         found = max(found, _auroc(_of_forest(rows, inside, seed), inside))
-        features = () if feature_names is None else _differing_features(*parts, feature_names)
+        features = () if feature_names is None else _differing_features(parts[0], parts[1], feature_names)
     auroc, error = found
     low, high = np.clip([auroc - NORMAL_95 * error, auroc + NORMAL_95 * error], 0.0, 1.0)
     power = power_of(n, m, least=float(np.quantile(best.auroc[1:], 1 - LEVEL)))
@@ -164,9 +164,8 @@ def power_of(n: int, m: int, auroc: float = FAR_APART, least: float | None = Non
     """
     beats_two, both_beat = auroc / (2 - auroc), 2 * auroc**2 / (1 + auroc)
     variance = auroc * (1 - auroc) + (n - 1) * (beats_two - auroc**2) + (m - 1) * (both_beat - auroc**2)
-    if least is None:
-        least = 0.5 + float(norm.isf(LEVEL)) * ((n + m + 1) / (12 * n * m)) ** 0.5
-    return float(norm.cdf((auroc - least) / (variance / (n * m)) ** 0.5))
+    by_chance = 0.5 + float(norm.isf(LEVEL)) * ((n + m + 1) / (12 * n * m)) ** 0.5
+    return float(norm.cdf((auroc - (by_chance if least is None else least)) / (variance / (n * m)) ** 0.5))
 
 
 def _subsample(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -162,7 +162,10 @@ def _network(manifest: Manifest, model: Model | None, folder: Path, n_arrays: in
         return network_for(model, len(manifest.classes), manifest.row_shape, {})
     form = manifest.model
     if form is None:
-        raise InputError(f"{folder} holds a network of your own; pass it: Ensemble.load(folder, model=…).")
+        raise InputError(
+            f"{folder} holds a network of your own; pass it: Ensemble.load(folder, model=…); nu-ensembles serve "
+            "and export take --network FILE.py:NAME."
+        )
     try:
         if form.n_layers > n_arrays:
             raise InputError(f"it has {form.n_layers} layers, and there are {n_arrays} arrays of weights.")

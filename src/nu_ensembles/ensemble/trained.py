@@ -14,6 +14,7 @@ from nu_ensembles.calibration import FittedCalibrator
 from nu_ensembles.checks import check_whole
 from nu_ensembles.companion import Companion
 from nu_ensembles.datasets.arrow_rows import ArrowRows
+from nu_ensembles.engine.batches import padded_size
 from nu_ensembles.engine.predict import predict_lanes
 from nu_ensembles.ensemble.files import read_fields, write_ensemble
 from nu_ensembles.ensemble.state import fields_of, state_of
@@ -33,12 +34,12 @@ from nu_ensembles.problem import (
     refuse_forks,
     rows_in_parts,
 )
-from nu_ensembles.problem.pairs import as_sparse, pairs_of
+from nu_ensembles.problem.pairs import as_sparse, fullest, pairs_of
 from nu_ensembles.rows import LazyRows
 from nu_ensembles.tables import Expected, RawTable, SparseRows, TableEncoding, rows_of
 
-# Rows that are scaled and checked at a time: bounded memory however many rows come in. Sparse rows are made dense by so
-# many values.
+# Rows that are scaled and checked at a time: bounded memory however many rows come in. Of sparse rows, as pairs or made
+# dense, as many as are so many values.
 ROWS_PER_PASS, VALUES_PER_PASS = 1 << 16, 1 << 24
 
 
@@ -179,9 +180,10 @@ class Ensemble(TakenElsewhere):
         Rows that memory does not hold stay where they are.
         """
         x = rows_of(opened(x, "X", self.row_shape), "X")
+        if isinstance(x, ArrowRows) and self.encoding is not None and self.encoding.named:
+            return x.only(self.encoding.columns)
         if isinstance(x, LazyRows):
-            named = self.encoding is not None and self.encoding.named
-            return x.only(self.encoding.columns) if named and isinstance(x, ArrowRows) else x
+            return x
         if isinstance(x, SparseRows):
             return as_sparse(x, "X", self.input_shape[0] if len(self.input_shape) == 1 else 0)
         if self.encoding is not None:
@@ -198,12 +200,13 @@ class Ensemble(TakenElsewhere):
             check_whole(batch_size, "batch_size")
         refuse_forks()
         params, model_state = jax.device_put((self.params, self.model_state))
-        sparse = self._network_for_sparse(x)
-        at_once = ROWS_PER_PASS
-        if isinstance(x, SparseRows) and sparse is None:
-            at_once = max(1, VALUES_PER_PASS // x.shape[1])
+        sparse, scaling = self._network_for_sparse(x), self.standardisation
+        at_once, width = ROWS_PER_PASS, None
+        if isinstance(x, SparseRows):
+            width = padded_size(fullest(x))  # of all parts, so that these share one compiled program
+            at_once = max(1, VALUES_PER_PASS // (x.shape[1] if sparse is None else 2 * width))
         for start, part in rows_in_parts(x, self.encoding, at_once):
-            inputs = self._network_rows(part, start) if sparse is None else pairs_of(part, self.standardisation)
+            inputs = self._network_rows(part, start) if sparse is None else pairs_of(part, scaling, width)
             how: dict[str, Any] = {"rows_at_once": batch_size, "mask_keys": self.mask_keys}
             for rows, members in predict_lanes(sparse or self.model, "float32", params, model_state, inputs, **how):
                 yield slice(start + rows.start, start + rows.stop), inputs[rows], members

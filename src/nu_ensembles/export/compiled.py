@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -24,6 +24,8 @@ from nu_ensembles.models import uses_convolution
 # Rows that go through the program at once; of images fewer, as in `engine/predict.py`.
 ROWS_AT_ONCE = 1024
 VALUES_AT_ONCE = 3 << 17
+# Networks of up to so many bytes are constants of the programs: handing them over takes 10 µs of the 65 of a small row.
+MOST_CONSTANT_BYTES = 1 << 20
 
 
 class CompiledEnsemble:
@@ -41,16 +43,10 @@ class CompiledEnsemble:
         self.ensemble = ensemble
         self.outputs = check_outputs(tuple(outputs))
         self.most_rows = _most_rows(ensemble)
-        self._variables = jax.device_put((ensemble.params, ensemble.model_state))
-        self._programs: dict[int, Any] = {}
+        self._programs: set[int] = set()
         self._compiling = threading.Lock()
         self._pixels = ensemble.pixels and ensemble.standardisation is None
-
-        def program(variables: Any, x: Array) -> dict[str, Array]:
-            params, model_state = variables
-            return answers(ensemble, params, model_state, x, self.outputs)
-
-        self._program = jax.jit(program)
+        self._program = _program(ensemble, self.outputs)
 
     def predict_proba(self, x: Any) -> np.ndarray:
         """Calibrated class probabilities, float32 `[N, C]`.
@@ -135,19 +131,22 @@ class CompiledEnsemble:
             padded = np.zeros((size, *rows.shape[1:]), rows.dtype)
             padded[:n_rows] = rows
             rows = padded
-        found = self._compiled(size, rows)(self._variables, rows)
-        whole = {name: np.asarray(value) for name, value in found.items()}
-        return whole if n_rows == size else {name: value[:n_rows] for name, value in whole.items()}
-
-    def _compiled(self, size: int, rows: np.ndarray) -> Any:
-        program = self._programs.get(size)
-        if program is None:
+        if size not in self._programs:
             with self._compiling:  # or threads that come at once would all compile
-                if size not in self._programs:
-                    jax.block_until_ready(self._program(self._variables, jnp.asarray(rows)))
-                    self._programs[size] = self._program
-                program = self._programs[size]
-        return program
+                jax.block_until_ready(self._program(rows))
+                self._programs.add(size)
+        found = self._program(rows)
+        return {name: np.asarray(value)[:n_rows] for name, value in found.items()}
+
+
+def _program(ensemble: Exportable, outputs: tuple[str, ...]) -> Callable[[np.ndarray], dict[str, Array]]:
+    """From network rows to the outputs, compiled for each number of rows."""
+    variables: tuple[Any, Any] = ensemble.params, ensemble.model_state
+    n_bytes = sum(leaf.nbytes for leaf in jax.tree.leaves(variables))
+    if n_bytes <= MOST_CONSTANT_BYTES:
+        return jax.jit(lambda x: answers(ensemble, variables[0], variables[1], x, outputs))
+    program = jax.jit(lambda given, x: answers(ensemble, given[0], given[1], x, outputs))
+    return functools.partial(program, jax.device_put(variables))
 
 
 def _most_rows(ensemble: Exportable) -> int:

@@ -62,7 +62,6 @@ def pairs_of(rows: SparseRows, scaling: Standardisation | None, width: int | Non
       InputError: one row is so full that the pairs of all do not fit, or a value is beyond float32.
     """
     matrix = rows.matrix
-    matrix.sort_indices()
     counts = np.diff(matrix.indptr)
     width = fullest(rows) if width is None else width
     if len(rows) * width * 2 > MOST_DENSE:

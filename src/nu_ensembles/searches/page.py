@@ -106,7 +106,7 @@ def _what_mattered(outcome: SearchOutcome) -> Section:
     else:
         blocks.append(Paragraph("Too few trials ended to say which parameters matter."))
     drawn = parallel_coordinates(outcome)
-    caption = "A line is a trial, from parameter to parameter: black the best, blue the best tenth."
+    caption = "A line is a trial, from parameter to parameter: the thickest is the best, blue the best tenth."
     alt = f"Parallel coordinates of {len(outcome.trials)} trials; the best has {in_words(outcome.best_parameters)}."
     return Section("What mattered", [*blocks, Gallery([Picture(drawn, caption, alt)], wide=True)])
 

@@ -150,14 +150,14 @@ def _out_of_fold(
 def _expected(
     problem: Problem, settings: Settings, max_iter: int, seed: int, shift: Shift | None, verbose: int
 ) -> AccuracyEstimate | None:
-    """The accuracy of a standard ensemble on unlabelled rows that differ."""
+    """The accuracy on unlabelled rows that differ, of what a fit would take."""
     if shift is None or not shift.differs:
         return None
     max_steps = min(steps_in(max_iter, len(problem.x), settings.batch_size), MOST_STEPS)
     job = make_job(problem, "mlp", Nu(), settings, n_members=5, n_steps=max_steps, key=random_key(seed))
     folds = stratified_folds(problem.y, 5, 1, seed)
     decision = search_under_shift(job, folds, SearchSettings(), shift, verbose=verbose).decision
-    return accuracy_under_shift(decision.confidence, decision.confidence, decision.flipped)
+    return accuracy_under_shift(decision.confidence, decision.flipped)
 
 
 def _at_most(problem: Problem, n_rows: int, seed: int) -> Problem:

@@ -1,8 +1,8 @@
 """The search where unlabelled rows come from elsewhere: candidates also predict these rows, and `deployment` decides.
 
-Members, folds and random labels are those of the usual search. The standard ensemble goes first: beyond the step at
-which its out-of-fold NLL has risen nothing is trained, and there are only two other candidates, so it costs less than
-the usual search. Beside the folds' members a few are trained on all labels, which predict the unlabelled rows.
+Members, folds and random labels are those of the usual search. The standard ensemble goes first: soon after the step at
+which its out-of-fold NLL is lowest no other candidate is trained any further, and of these there are two at most.
+Beside the folds' members a few are trained on all labels, which predict the unlabelled rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from nu_ensembles.deployment.evidence import ShiftEvidence
-from nu_ensembles.deployment.rule import LADDER, Decision, decide
+from nu_ensembles.deployment.rule import LIMITS, Decision, decide, next_beta
 from nu_ensembles.deployment.shift import Shift
 from nu_ensembles.engine.assembly import MemberSet, assemble
 from nu_ensembles.engine.pool import LanePool
@@ -97,12 +97,20 @@ def search_under_shift(
     losses, probabilities, on_unlabeled = (measured(name) for name in (LOSSES, PROBABILITIES, ON_UNLABELED))
     rounds.clear()
     found = dataclasses.replace(trials.empty(), losses=losses, probabilities=probabilities)
+    decision = decide(_evidence(found, on_unlabeled))
+    found = found.of_those_measured()
     nll = found.mean_nll()
-    decision = decide(ShiftEvidence(found.betas, found.steps, nll, on_unlabeled.astype(np.float64)))
     best = np.unravel_index(np.nanargmin(nll), nll.shape)
     chosen = decision.candidate, decision.stop
     rest = how.tolerance, more_rows(job, folds)
     return ResultUnderShift(found, chosen, (int(best[0]), int(best[1])), *rest, shift=shift, decision=decision)
+
+
+def _evidence(found: OutOfFold, on_unlabeled: np.ndarray) -> ShiftEvidence:
+    """What the candidates that were trained did; on_unlabeled: `[P, M, C]` of all."""
+    tried = [number for number in range(len(found.betas)) if found.is_measured(number)]
+    nll, of_tried = found.mean_nll()[tried], on_unlabeled[tried].astype(np.float64)
+    return ShiftEvidence(found.betas[tried], found.steps, nll, of_tried)
 
 
 def _candidate(method: Nu, beta: float) -> Nu:
@@ -125,7 +133,7 @@ class _Trials:
         self.held_out = held_out_of(job, folds)
         self.n_classes = len(job.problem.classes)
         assert isinstance(job.method, Nu), "nothing else is searched under shift"
-        self.betas = (0.0, *sorted(LADDER))
+        self.betas = (0.0, *sorted(LIMITS))
         self.candidates: list[Method] = [_candidate(job.method, beta).effective() for beta in self.betas]
         u = job.rows.x_unlabeled
         assert u is not None, "without unlabelled rows there is no shift"
@@ -140,57 +148,53 @@ class _Trials:
     @cached_property
     def measured(self) -> dict[str, np.ndarray]:
         """Losses `[P, S, N]`, nan where not measured; probabilities `[P, N, C]`, and on unlabelled rows `[P, M, C]`."""
-        with self.rounds.watched():
-            first, on_u = self._trained(self.candidates[:1], self.stops, until_it_rises=True)
-            best = int(np.nanargmin(first.mean_nll()[0]))
-            n_stops = min(best + LATER_STOPS + 1, int(np.isfinite(first.mean_nll()[0]).sum()))
-            others, others_on_u = self._trained(self.candidates[1:], self.stops[:n_stops])
-        losses = self.empty().losses
-        losses[:1, :], losses[1:, :n_stops] = first.losses, others.losses
-        return {
-            LOSSES: losses,
-            PROBABILITIES: np.concatenate([first.probabilities, others.probabilities]),
-            ON_UNLABELED: np.concatenate([each[:, best] for each in (on_u, others_on_u)]),
-        }
+        found, n_unlabeled = self.empty(), len(self.predicted) - len(self.held_out.rows.x)
+        on_u = np.full((len(self.betas), n_unlabeled, self.n_classes), np.nan)
 
-    def _trained(
-        self, candidates: Sequence[Method], stops: np.ndarray, until_it_rises: bool = False
-    ) -> tuple[OutOfFold, np.ndarray]:
-        """What candidates predict out of fold, and members on all labels on the unlabelled rows `[P, S, M, C]`."""
+        def train(candidate: int, stops: np.ndarray) -> None:
+            one, at_stops = self._trained(self.candidates[candidate], stops, until_it_rises=candidate == 0)
+            found.losses[candidate, : len(stops)] = one.losses[0]
+            found.probabilities[candidate] = one.probabilities[0]
+            on_u[candidate] = at_stops[found.best_stop(0)]
+
+        with self.rounds.watched():
+            train(0, self.stops)
+            n_stops = min(found.best_stop(0) + LATER_STOPS + 1, int(np.isfinite(found.mean_nll()[0]).sum()))
+            while (beta := next_beta(_evidence(found, on_u))) is not None:
+                train(self.betas.index(beta), self.stops[:n_stops])
+        return {LOSSES: found.losses, PROBABILITIES: found.probabilities, ON_UNLABELED: on_u}
+
+    def _trained(self, method: Method, stops: np.ndarray, until_it_rises: bool = False) -> tuple[OutOfFold, np.ndarray]:
+        """What a candidate predicts out of fold, and members on all labels on the unlabelled rows `[S, M, C]`."""
         job, folds = self.job, self.held_out.folds
         sets = []
-        for method in candidates:
-            for number, fold in enumerate(folds):
-                key = jax.random.fold_in(job.key, number)
-                sets.append(MemberSet(key, range(self.n_members), method, rows=fold.train, labels_key=job.key))
-            labelled = np.arange(len(job.rows.x))
-            sets.append(MemberSet(job.key, range(self.n_on_all), method, rows=labelled))
+        for number, fold in enumerate(folds):
+            key = jax.random.fold_in(job.key, number)
+            sets.append(MemberSet(key, range(self.n_members), method, rows=fold.train, labels_key=job.key))
+        sets.append(MemberSet(job.key, range(self.n_on_all), method, rows=np.arange(len(job.rows.x))))
         assembly = assemble(job.network, job.settings, self.held_out.rows, self.n_classes, sets)
         pool = LanePool(assembly, self.n_lanes, job.settings.plan)
-        n, numbers = len(self.held_out.rows.x), np.arange(len(candidates))
-        found = OutOfFold.empty(numbers.astype(float), stops, self.held_out, self.n_classes)
-        on_u = np.full((len(candidates), len(stops), len(self.predicted) - n, self.n_classes), np.nan)
-        here = self.rounds.next([*candidates, self.n_on_all], pool, found, numbers.tolist(), {ON_UNLABELED: on_u})
-        total = int(stops[-1]) * self.n_lanes * len(candidates)
-        with step_bar(
-            f"choosing beta where rows differ ({len(candidates)} candidates)", total, 0, self.verbose
-        ) as show:
+        n = len(self.held_out.rows.x)
+        found = OutOfFold.empty(np.zeros(1), stops, self.held_out, self.n_classes)
+        on_u = np.full((1, len(stops), len(self.predicted) - n, self.n_classes), np.nan)
+        here = self.rounds.next([method, self.n_on_all], pool, found, [0], {ON_UNLABELED: on_u})
+        total = int(stops[-1]) * self.n_lanes
+        with step_bar("choosing beta where rows differ", total, 0, self.verbose) as show:
             for stop, step in enumerate(stops):
                 if not here.tells(stop):
                     here.put_back()
                     pool.advance(int(step), here.keeping(show))
-                    for number in numbers.tolist():
-                        by_fold, on_u[number, stop] = self._seen(pool, number)
-                        found.add(number, stop, by_fold)
+                    by_fold, on_u[0, stop] = self._seen(pool)
+                    found.add(0, stop, by_fold)
                     here.measured(stop)
                 if until_it_rises and found.is_past_its_best(0, stop):
                     break
         here.ends(True)
-        return found, on_u
+        return found, on_u[0]
 
-    def _seen(self, pool: LanePool, candidate: int) -> tuple[np.ndarray, np.ndarray]:
-        """Of a candidate's lanes: held-out rows by fold `[folds, V, C]`, padded, and unlabelled rows `[M, C]`."""
-        networks = jax.device_put(pool.variables(candidate * self.n_lanes + np.arange(self.n_lanes)))
+    def _seen(self, pool: LanePool) -> tuple[np.ndarray, np.ndarray]:
+        """Of all lanes: held-out rows by fold `[folds, V, C]`, padded, and unlabelled rows `[M, C]`."""
+        networks = jax.device_put(pool.variables(np.arange(self.n_lanes)))
         p = lane_predictions(self.job.network, self.job.settings.dtype, *networks, self.predicted)
         folds, n = self.held_out.folds, len(self.held_out.rows.x)
         of_folds = p[: -self.n_on_all].reshape(len(folds), self.n_members, *p.shape[1:]).mean(axis=1, dtype=np.float64)

@@ -27,6 +27,7 @@ class SettingsForm:
     last_step: int = stored(whole(1))
     fixed_beta: float = stored(number(above=-1))
     n_deployed: int = stored(whole(), absent=0)
+    deployed_members: int = stored(whole(1), absent=10)
     deployed_passes: int = stored(whole(1), absent=300)
 
 

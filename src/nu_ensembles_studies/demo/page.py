@@ -17,7 +17,7 @@ from nu_ensembles.report.page import (
 )
 from nu_ensembles.report.svg import new_axes
 from nu_ensembles_studies.demo.comparison import Comparison
-from nu_ensembles_studies.demo.deployment import N_LABELS, TITLE, DeploymentAct
+from nu_ensembles_studies.demo.deployment import ABOUT, PICKED, TITLE, DeploymentAct
 from nu_ensembles_studies.demo.figure import difference_plot
 from nu_ensembles_studies.demo.result import SETTING_PICKED, DemoResult, DemoSettings
 from nu_ensembles_studies.pages.names_and_cells import difference_cell, mean_cell
@@ -76,11 +76,9 @@ def _deployed(act: DeploymentAct) -> Section:
         alt = f"Reliability diagram of {title} on {TITLE}, ECE {ece:.3f}."
         pictures.append(Picture(drawn, f"mean ECE of the splits {ece:.3f}", alt))
     about = (
-        f"{N_LABELS} labels of smaller tumours (the breast-cancer table up to the median of its first principal "
-        f"component); unlabelled and test rows are of larger ones, on {len(act.betas)} splits. Both ensembles are "
-        "stopped by labelled rows; ν also sees unlabelled ones of the deployment, and no label from there. Of the "
-        "shifts that come with the package this is the one on which that buys most, and the rule for β was developed "
-        "on it, with other splits; the page “Rows from where you deploy” of the documentation has many more."
+        f"{ABOUT}, {len(act.betas)} splits. Both ensembles are stopped by labelled images; ν also sees unlabelled ones "
+        f"of the deployment, and no label from there. {PICKED} The page “Rows from where you deploy” of the "
+        "documentation says what to expect of others."
     )
     table = scores_table(act.comparison)
     said = Paragraph(f"What the classifier said on split {act.comparison.seeds[0]}: {act.verdicts[0]}")

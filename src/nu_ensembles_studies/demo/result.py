@@ -43,6 +43,7 @@ class DemoSettings:
     last_step: where the rows "last epoch" stop, and the longest training that a search may choose.
     fixed_beta: of the row that chooses nothing; `SETTING_PICKED` says how it and last_step came about.
     n_deployed: splits of the second act, at most those of the first; 0 leaves it out.
+    deployed_members: of its ensembles.
     deployed_passes: over its labelled rows, at most.
     """
 
@@ -54,8 +55,9 @@ class DemoSettings:
     batch_size: int = 32
     last_step: int = 600
     fixed_beta: float = 3e-4
-    n_deployed: int = 5
-    deployed_passes: int = 150
+    n_deployed: int = 3
+    deployed_members: int = 5
+    deployed_passes: int = 30
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

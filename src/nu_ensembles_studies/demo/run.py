@@ -12,17 +12,19 @@ import math
 import sys
 import time
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 
 from nu_ensembles import storage
 from nu_ensembles.checks import check_whole
 from nu_ensembles.datasets import load_digits, split
+from nu_ensembles.engine.fast.threads import side_by_side
 from nu_ensembles.estimator import NuEnsembleClassifier
 from nu_ensembles.metrics import evaluate
 from nu_ensembles.training import environment
 from nu_ensembles_studies.demo.comparison import Comparison
-from nu_ensembles_studies.demo.deployment import run_act
+from nu_ensembles_studies.demo.deployment import DeploymentAct, run_act
 from nu_ensembles_studies.demo.result import Choice, DemoResult, DemoSettings, Grid
 from nu_ensembles_studies.measure.auto_and_standard import AutoAndStandard
 from nu_ensembles_studies.results.intervals import METRICS
@@ -72,16 +74,24 @@ def run_demo(
     started = time.perf_counter()
     pixels, labels = load_digits()
     seeds = tuple(range(seed, seed + n_seeds))
-    splits = []
-    for number, each in enumerate(seeds, 1):
-        splits.append(_one_split(pixels / 16, labels, each, settings, verbose))
-        if verbose and sys.stderr.isatty():
-            choice = splits[-1].choice
-            print(f"split {number} of {n_seeds}: β = {choice.beta:g}, {choice.n_steps} steps", file=sys.stderr)
-    act = None
-    if settings.n_deployed:
-        how = settings.n_members, settings.hidden, settings.deployed_passes
-        act = run_act(tuple(each + DEPLOYED_SEEDS for each in seeds[: settings.n_deployed]), *how)
+    splits: list[_Split] = []
+
+    def same_place(stopped: Event) -> None:
+        for number, each in enumerate(seeds, 1):
+            if stopped.is_set():
+                return
+            splits.append(_one_split(pixels / 16, labels, each, settings, verbose))
+            if verbose and sys.stderr.isatty():
+                choice = splits[-1].choice
+                print(f"split {number} of {n_seeds}: β = {choice.beta:g}, {choice.n_steps} steps", file=sys.stderr)
+
+    def elsewhere(stopped: Event) -> DeploymentAct:
+        how = settings.deployed_members, settings.deployed_passes, settings.learning_rate
+        return run_act(tuple(each + DEPLOYED_SEEDS for each in seeds[: settings.n_deployed]), *how, stopped)
+
+    # Networks this small leave one core of two idle: 97 s one act after the other, results/demo.json side by side.
+    acts = [elsewhere, same_place] if settings.n_deployed else [same_place]
+    act = side_by_side(acts)[0]
     titles = row_titles(settings.fixed_beta)
     scores = {
         metric.key: np.array([[each.scores[row][metric.key] for each in splits] for row in titles])

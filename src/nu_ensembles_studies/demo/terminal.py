@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nu_ensembles.report.page import SortableTable
 from nu_ensembles_studies.demo.comparison import Comparison
-from nu_ensembles_studies.demo.deployment import N_LABELS, DeploymentAct
+from nu_ensembles_studies.demo.deployment import ABOUT, PICKED, DeploymentAct
 from nu_ensembles_studies.demo.page import differences_table, scores_table
 from nu_ensembles_studies.demo.result import DemoResult
 from nu_ensembles_studies.results.intervals import BY_KEY
@@ -55,9 +55,7 @@ def print_demo(result: DemoResult, console: Console | None = None) -> None:
 
 def _print_deployment(act: DeploymentAct, console: Console, wide: bool) -> None:
     """The second act: the same table on a deployment that differs."""
-    console.print(
-        f"\nA deployment that differs: {N_LABELS} labels of smaller tumours, unlabelled and test rows of larger ones.\n"
-    )
+    console.print(f"\nA deployment that differs: {ABOUT}; {len(act.betas)} splits. {PICKED}\n")
     console.print(_terminal_table(scores_table(act.comparison), wide))
     console.print(f"\nThe classifier said (split {act.comparison.seeds[0]}): {act.verdicts[0]}\n")
 

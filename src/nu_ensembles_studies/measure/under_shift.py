@@ -36,10 +36,12 @@ def deployment_scores(cell: StudyCell, data_dir: Path | None) -> dict[str, Any]:
     rows = shifts.load(cell.dataset, cell.seed, cell.n_train, data_dir)
     how: dict[str, Any] = {"max_iter": cell.epochs[-1], "random_state": cell.seed}
     # Unlabelled rows have no part in its training, but in the scaling of columns, as everywhere here.
-    standard = EnsembleClassifier("standard", cell.n_members, early_stopping=True, **how)
+    standard = EnsembleClassifier("standard", cell.n_members, cell.model, early_stopping=True, **how)
     standard.fit(rows.x, rows.y, X_unlabeled=rows.x_unlabeled)
-    nu = NuEnsembleClassifier(cell.n_members, **how).fit(rows.x, rows.y, X_unlabeled=rows.x_unlabeled)
-    of_source = NuEnsembleClassifier(cell.n_members, **how).fit(rows.x, rows.y, X_unlabeled=rows.x_source_test)
+    nu = NuEnsembleClassifier(cell.n_members, model=cell.model, **how).fit(rows.x, rows.y, X_unlabeled=rows.x_unlabeled)
+    of_source = NuEnsembleClassifier(cell.n_members, model=cell.model, **how).fit(
+        rows.x, rows.y, X_unlabeled=rows.x_source_test
+    )
     predicted = {name: _on(each, rows) for name, each in (("standard", standard), ("nu_auto", nu))}
     predicted["nu_source"] = _on(of_source, rows)
     for name, temperature in (("temperature_scaled", standard.temperature_), ("pseudocal", _pseudocal(standard, rows))):
@@ -48,7 +50,7 @@ def deployment_scores(cell: StudyCell, data_dir: Path | None) -> dict[str, Any]:
 
     def trained(method: methods.AnyMethod) -> tuple[np.ndarray, ...]:
         ensemble = fit(
-            "mlp",
+            cell.model,
             rows.x,
             rows.y,
             rows.x_unlabeled,

@@ -1,7 +1,7 @@
-"""Ways to part one table into a source and a deployment: along components, by cluster, by a column, by class.
+"""Ways to part one table into a source and a deployment: by component, direction, cluster, place, column, class.
 
-None of them but the priors looks at a label. The hard edge of the first three is harsher than most of what happens,
-and leaves no row of the deployment among the source's.
+None of them but the priors looks at a label. The hard edge of all others is harsher than most of what happens, and
+leaves no row of the deployment among the source's.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from nu_ensembles_studies.shifts.drawing import Shifted, TwoPlaces
 from nu_ensembles_studies.shifts.tables import WholeTable
 
 N_CLUSTERS = 3
+# Components beyond these say little of where a row lies.
+MOST_COMPONENTS = 10
+# Around a row.
+NEIGHBOURHOOD = 1 / 3
 # A side that has less than this share of the rows is no place of its own.
 SMALLEST_SIDE = 0.15
 # Columns with more levels than this are names, not places.
@@ -40,7 +44,7 @@ def by_cluster(table: WholeTable, rng: np.random.Generator) -> Splits:
     """One cluster of three is the deployment; the generator says in which order they are tried."""
     from sklearn.cluster import KMeans
 
-    points = _components(table.x, min(10, table.x.shape[1]))
+    points = _components(table.x, min(MOST_COMPONENTS, table.x.shape[1]))
     options: Any = {"n_init": 4, "random_state": 0}  # scikit-learn's annotations know no number for n_init
     cluster = KMeans(N_CLUSTERS, **options).fit_predict(points)
     for chosen in rng.permutation(N_CLUSTERS):
@@ -63,6 +67,21 @@ def by_column(table: WholeTable, rng: np.random.Generator) -> Splits:
             yield np.flatnonzero(~part.gaps), deployed[~part.gaps]
 
 
+def by_direction(table: WholeTable, rng: np.random.Generator) -> Splits:
+    """Rows beyond the median along a direction that is drawn among the components, each of which counts alike."""
+    points = _components(table.x, min(MOST_COMPONENTS, table.x.shape[1]))
+    scores = (points / np.maximum(points.std(axis=0), 1e-6)) @ rng.normal(size=points.shape[1])
+    yield np.arange(len(scores)), scores > np.median(scores)
+
+
+def by_neighbourhood(table: WholeTable, rng: np.random.Generator) -> Splits:
+    """The third of the rows that is nearest to one of them is the deployment; it is drawn, until both sides hold."""
+    points = _components(table.x, min(MOST_COMPONENTS, table.x.shape[1]))
+    for centre in rng.permutation(len(points)):
+        distance = np.square(points - points[centre]).sum(axis=1)
+        yield np.arange(len(points)), distance <= np.quantile(distance, NEIGHBOURHOOD)
+
+
 def by_chance(table: WholeTable, rng: np.random.Generator) -> Splits:
     """No shift at all: half of the rows."""
     yield np.arange(len(table.y)), rng.random(len(table.y)) < 0.5
@@ -83,6 +102,8 @@ SPLITS: dict[str, Callable[[WholeTable, np.random.Generator], Splits]] = {
     "component-2": by_component(2),
     "cluster": by_cluster,
     "column": by_column,
+    "direction": by_direction,
+    "neighbourhood": by_neighbourhood,
     "priors": by_class,
     "same": by_chance,
 }

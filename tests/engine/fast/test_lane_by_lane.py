@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import Array
@@ -25,7 +26,7 @@ def draw(keys: Array, scale: Array) -> dict[str, Array]:
 
 
 def words(leaf: Array) -> np.ndarray:
-    return np.asarray(jax.random.key_data(leaf) if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
+    return np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
 
 
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="a GPU draws all lanes at once")

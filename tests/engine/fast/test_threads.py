@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nu_ensembles.engine.fast import threads
-from nu_ensembles.engine.fast.threads import side_by_side
+from nu_ensembles.engine.fast.threads import in_background, side_by_side
 from nu_ensembles.engine.run import Run
 from nu_ensembles.methods import Nu
 
@@ -49,6 +49,29 @@ def test_an_error_in_one_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(MemoryError, match="no room"):
         side_by_side([fails, lambda stopped: ended.append(stopped.wait(60))])
     assert ended == [True]
+
+
+def test_what_runs_in_the_background_is_done_at_the_end_with_the_settings_of_here() -> None:
+    seen: list[str] = []
+    with jax.enable_x64(True), in_background(lambda: seen.append(str(jnp.zeros(1).dtype))):
+        here = threading.get_ident()
+    assert seen == ["float64"]
+
+    with in_background(lambda: seen.append(str(threading.get_ident()))):
+        pass
+    assert seen[1] != str(here)
+
+
+def test_an_error_in_the_background_is_raised_at_the_end_unless_there_was_one_before() -> None:
+    def fails() -> None:
+        raise MemoryError("no room")
+
+    reached = []
+    with pytest.raises(MemoryError, match="no room"), in_background(fails):
+        reached.append(True)
+    assert reached == [True]
+    with pytest.raises(ValueError, match="first"), in_background(fails):
+        raise ValueError("first")
 
 
 def test_lanes_side_by_side_have_the_bits_of_lanes_alone(assembled, largest_difference) -> None:

@@ -55,6 +55,13 @@ def test_branches_on_values_are_refused_with_the_reason_of_torch_export() -> Non
         from_torch(lambda: Around(lambda y: y if y.sum() > 0 else -y), (1, 3))
 
 
+def test_sizes_that_hang_on_values_are_refused() -> None:
+    with pytest.raises(
+        InputError, match=r"aten\.index\.Tensor gives a tensor whose size hangs on values.*torch\.where"
+    ):
+        from_torch(lambda: Around(lambda y: y + y[y > 0].sum()), (1, 3))
+
+
 def test_a_network_for_one_batch_size_is_refused() -> None:
     with pytest.raises(InputError, match=r"must take batches of any size.*x\.shape\[0\] or -1"):
         from_torch(lambda: Around(lambda y: y.reshape(2, -1)[:, :2] if y.shape[0] == 2 else y), (1, 3))

@@ -21,7 +21,14 @@ from nu_ensembles_studies.demo.verdict import verdict
 from nu_ensembles_studies.results.intervals import METRICS
 
 TINY = DemoSettings(
-    n_deployed=1, deployed_passes=2, n_labels=30, n_unlabeled=40, n_members=2, hidden=(8,), last_step=12
+    n_deployed=1,
+    deployed_members=2,
+    deployed_passes=2,
+    n_labels=30,
+    n_unlabeled=40,
+    n_members=2,
+    hidden=(8,),
+    last_step=12,
 )
 
 

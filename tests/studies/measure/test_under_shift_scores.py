@@ -6,7 +6,8 @@ import pytest
 
 from nu_ensembles_studies.declare.cells import StudyCell
 from nu_ensembles_studies.declare.data_sets import data_set
-from nu_ensembles_studies.experiments.deployment import SHIFTS, TITLES
+from nu_ensembles_studies.declare.options import StudyOptions
+from nu_ensembles_studies.experiments.deployment import SHIFTS, TITLES, rows
 from nu_ensembles_studies.measure.under_shift import deployment_scores
 from nu_ensembles_studies.shifts import CONFIRMING, role_of
 
@@ -14,6 +15,13 @@ from nu_ensembles_studies.shifts import CONFIRMING, role_of
 def test_its_shifts_are_known_and_none_was_developed_on() -> None:
     assert all(data_set(name).title == name for name in SHIFTS)
     assert {role_of(name) for name in SHIFTS} == {CONFIRMING}
+
+
+def test_of_photographs_a_convolutional_network_is_trained() -> None:
+    options = StudyOptions(datasets=("wine.cluster", "cifar10.contrast-4"), models=("mlp",), members=5)
+    tables, photographs = ([cell for each in row.candidates for cell, _ in each] for row in rows(options))
+    assert {(cell.model, cell.n_members) for cell in tables} == {("mlp", 5)}
+    assert {(cell.model, cell.n_members) for cell in photographs} == {("lenet", 2)}
 
 
 @pytest.mark.slow

@@ -75,6 +75,25 @@ def test_a_column_of_numbers_splits_at_its_median() -> None:
     assert drawn.x[:, 0].max() <= 49.5 < drawn.x_test[:, 0].min()
 
 
+def test_a_neighbourhood_is_the_third_of_the_rows_nearest_to_one_of_them() -> None:
+    x = np.stack([np.arange(90.0), np.zeros(90)], axis=1)
+    drawn = split_table(numbers(x, np.arange(90) % 2), "neighbourhood", 0, 10)
+    there = np.sort(np.concatenate([drawn.x_unlabeled, drawn.x_test])[:, 0])
+    assert len(there) == pytest.approx(30, abs=1)
+    assert np.array_equal(there, np.arange(there[0], there[0] + len(there)))
+
+
+def test_a_direction_splits_at_its_median() -> None:
+    x = np.random.default_rng(0).normal(size=(200, 3))
+    one, other = (split_table(numbers(x, np.arange(200) % 2), "direction", seed, 10) for seed in (0, 1))
+    for drawn in (one, other):
+        rows = [np.concatenate(each) for each in ((drawn.x, drawn.x_source_test), (drawn.x_unlabeled, drawn.x_test))]
+        assert [len(part) for part in rows] == [100, 100]
+        towards = rows[1].mean(axis=0) - rows[0].mean(axis=0)
+        assert np.linalg.norm(towards) > 0.5
+    assert not np.array_equal(np.sort(one.x[:, 0]), np.sort(other.x[:, 0]))
+
+
 def test_no_network_sees_the_column_of_a_natural_shift() -> None:
     x = np.stack([np.repeat([2008.0, 2009.0], 40), np.arange(80.0)], axis=1)
     table = WholeTable(x.astype(np.float32), np.arange(80) % 2, RawTable.of_numbers(x, ["year", "size"]))

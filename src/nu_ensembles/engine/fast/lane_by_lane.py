@@ -19,9 +19,11 @@ from nu_ensembles.backend import Backend
 
 # JAX's usual generator. Others ("rbg") give a lane other bits alone than beside others.
 SAME_ALONE = "threefry2x32"
+# More lanes are drawn at once: so many calls take longer than the compilation that they save.
+MOST_LANES = 64
 
 
-def drawn_for_lanes(draw: Callable[..., Any], keys: Array, *of_lanes: Array) -> Any:
+def drawn_for_lanes(draw: Callable[..., Any], keys: Array, *of_lanes: Array | np.ndarray) -> Any:
     """What `draw(keys, *of_lanes)` gives for lanes, a tree of `[R, …]`; each lane depends on its own arguments alone.
 
     Args:
@@ -29,9 +31,9 @@ def drawn_for_lanes(draw: Callable[..., Any], keys: Array, *of_lanes: Array) -> 
     """
     impl = str(jax.random.key_impl(keys))
     one_by_one = Backend.current().draws_lane_by_lane and impl == SAME_ALONE and len(keys.devices()) == 1
-    if not one_by_one or len(keys) == 1:
+    if not one_by_one or not 1 < len(keys) <= MOST_LANES:
         return draw(keys, *of_lanes)
-    words = _words(keys)
+    words: Any = _words(keys)
     stacked = [np.asarray(each) for each in of_lanes]
     lanes = [
         draw(jax.random.wrap_key_data(words[lane], impl=impl), *(each[lane] for each in stacked))

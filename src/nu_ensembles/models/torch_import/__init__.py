@@ -1,9 +1,13 @@
 """PyTorch networks as models: exported to a graph of ATen operations, which a table of rules computes in JAX."""
 
 from nu_ensembles.models.torch_import import (  # noqa: F401  (each fills the table)
+    channels_last,
     rules_convolutions,
     rules_elementwise,
+    rules_fourier,
+    rules_gathering,
     rules_indexing,
+    rules_linear_algebra,
     rules_making,
     rules_normalisation,
     rules_pooling,
@@ -16,5 +20,7 @@ from nu_ensembles.models.torch_import import (  # noqa: F401  (each fills the ta
 )
 from nu_ensembles.models.torch_import.adapter import from_torch
 from nu_ensembles.models.torch_import.rules import torch_rule
+
+channels_last.register()
 
 __all__ = ["from_torch", "torch_rule"]

@@ -18,9 +18,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from nu_ensembles.errors import InputError, unknown_name
-from nu_ensembles.models.torch_import.reading import operations
+from nu_ensembles.models.torch_import.reading import operation_name, operations
 from nu_ensembles.models.torch_import.rules import RULES
 
 ATEN: Any = torch.ops.aten
@@ -127,9 +128,22 @@ def export(network: nn.Module, example: Tensor, features: str | None, train: boo
         with torch.enable_grad(), _quietly():
             exported = torch.export.export(Outputs(network, features), (rows,), dynamic_shapes=({0: batch},))
             _cut_gradients(exported.graph_module)
-            return _in_known_operations(exported)
+            program = _in_known_operations(exported)
     except Exception as error:
         raise InputError(_refusal(error, train)) from error
+    _refuse_open_sizes(program)
+    return program
+
+
+def _refuse_open_sizes(program: Any) -> None:
+    """JAX compiles for sizes, so none may hang on values, as in `x[x > 0]`."""
+    for node in program.graph.nodes:
+        found = node.meta.get("val")
+        if isinstance(found, Tensor) and free_unbacked_symbols(found):
+            raise InputError(
+                f"The network's {operation_name(node.target)} gives a tensor whose size hangs on values, as x[x > 0] "
+                "does; keep all values, and let torch.where choose among them."
+            )
 
 
 def _in_known_operations(exported: Any) -> Any:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from nu_ensembles.models.torch_import.channels_last import computed, in_order
 from nu_ensembles.models.torch_import.rules import Rule
 
 
@@ -73,14 +74,13 @@ class Graph:
             if step.rule.draws:
                 options["key"] = next(keys, None)
             try:
-                known[step.place] = step.rule.compute(
-                    *(_filled(each, known, dtype) for each in step.arguments), **options
-                )
+                arguments = [_filled(each, known, dtype) for each in step.arguments]
+                known[step.place] = computed(step.rule, arguments, options)
             except Exception as error:
                 error.add_note(f"This was in the rule of {step.operation} in an imported PyTorch network.")
                 raise
-        outputs = [known[place] for place in self.outputs]
-        return outputs, {name: known[place] for name, place in self.mutated.items()}
+        outputs = [in_order(known[place]) for place in self.outputs]
+        return outputs, {name: in_order(known[place]) for name, place in self.mutated.items()}
 
 
 def _dtype_of(variables: Mapping[str, Any]) -> Any:

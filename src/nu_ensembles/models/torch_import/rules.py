@@ -7,20 +7,26 @@ JAX arrays, sizes as ints and dtypes as JAX's. Rules are written for one member 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from nu_ensembles.errors import InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+# From arguments and options, of which some may be images with their channels last; None where it does not apply.
+Images = Callable[[Sequence[Any], dict[str, Any]], Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """How an operation is computed; `draws` says that it takes `key=`, None where nothing random may happen."""
+    """How an operation is computed; `draws` says that it takes `key=`, None where nothing random may happen.
+
+    `images` computes the same, but takes and gives images as `channels_last.py` has them.
+    """
 
     compute: Callable[..., Any]
     draws: bool = False
+    images: Images | None = None
 
 
 RULES: dict[str, Rule] = {}

@@ -1,4 +1,4 @@
-"""Rules for convolutions, of any number of dimensions.
+"""Rules for convolutions, of any number of dimensions: images `[B, …, C]`, kernels `[O, C / groups, …]` as PyTorch's.
 
 Two-dimensional ones without groups and dilation go the way of the built-in networks (`models/convolution.py`), so that
 many members are lowered as theirs are; the others are lax's.
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from nu_ensembles.models import convolution
-from nu_ensembles.models.torch_import.rules import torch_rule
+from nu_ensembles.models.torch_import.channels_last import of_images
 
 Sizes = int | Sequence[int]
 
@@ -23,7 +23,7 @@ def per_axis(value: Sizes, n_axes: int) -> tuple[int, ...]:
     return values * n_axes if len(values) == 1 else values
 
 
-@torch_rule("aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default")
+@of_images("aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default")
 def conv(
     x: Array,
     weight: Array,
@@ -33,12 +33,11 @@ def conv(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Array:
-    """`[B, C, …]`, `[O, C / groups, …]` -> `[B, O, …]`."""
     around = [(size, size) for size in per_axis(padding, weight.ndim - 2)]
     return _biased(_convolved(x, weight, stride, around, dilation, groups), bias)
 
 
-@torch_rule("aten.conv1d.padding", "aten.conv2d.padding", "aten.conv3d.padding")
+@of_images("aten.conv1d.padding", "aten.conv2d.padding", "aten.conv3d.padding")
 def conv_padded_by_name(
     x: Array,
     weight: Array,
@@ -58,7 +57,7 @@ def conv_padded_by_name(
     return _biased(_convolved(x, weight, stride, around, dilation, groups), bias)
 
 
-@torch_rule("aten.convolution.default")
+@of_images("aten.convolution.default")
 def convolution_(
     x: Array,
     weight: Array,
@@ -75,7 +74,7 @@ def convolution_(
     return conv(x, weight, bias, stride, padding, dilation, groups)
 
 
-@torch_rule("aten.conv_transpose1d.default", "aten.conv_transpose2d.input", "aten.conv_transpose3d.input")
+@of_images("aten.conv_transpose1d.default", "aten.conv_transpose2d.input", "aten.conv_transpose3d.input")
 def conv_transpose(
     x: Array,
     weight: Array,
@@ -86,7 +85,7 @@ def conv_transpose(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Array:
-    """`[B, C, …]`, `[C, O / groups, …]` -> `[B, O, …]`: a convolution's input gradient."""
+    """A convolution's input gradient; the kernel is `[C, O / groups, …]`."""
     n_axes = weight.ndim - 2
     steps, apart = per_axis(stride, n_axes), per_axis(dilation, n_axes)
     around = []
@@ -99,7 +98,14 @@ def conv_transpose(
     turned = jnp.flip(weight, range(2, weight.ndim)).reshape(groups, n_in // groups, n_out, *taps)
     kernel = jnp.swapaxes(turned, 1, 2).reshape(groups * n_out, n_in // groups, *taps)
     y = lax.conv_general_dilated(
-        x, kernel, (1,) * n_axes, around, lhs_dilation=steps, rhs_dilation=apart, feature_group_count=groups
+        x,
+        kernel,
+        (1,) * n_axes,
+        around,
+        lhs_dilation=steps,
+        rhs_dilation=apart,
+        dimension_numbers=_layout(n_axes),
+        feature_group_count=groups,
     )
     return _biased(y, bias)
 
@@ -110,12 +116,19 @@ def _convolved(
     n_axes = weight.ndim - 2
     steps, apart = per_axis(stride, n_axes), per_axis(dilation, n_axes)
     if n_axes == 2 and groups == 1 and apart == (1, 1):
-        images, kernel = jnp.moveaxis(x, 1, -1), jnp.transpose(weight, (2, 3, 1, 0))
+        kernel = jnp.transpose(weight, (2, 3, 1, 0))
         numbers = convolution.LAYOUT
-        y = convolution.conv_general_dilated(images, kernel, steps, around, dimension_numbers=numbers)
-        return jnp.moveaxis(y, -1, 1)
-    return lax.conv_general_dilated(x, weight, steps, around, rhs_dilation=apart, feature_group_count=groups)
+        return convolution.conv_general_dilated(x, kernel, steps, around, dimension_numbers=numbers)
+    numbers = _layout(n_axes)
+    return lax.conv_general_dilated(
+        x, weight, steps, around, rhs_dilation=apart, dimension_numbers=numbers, feature_group_count=groups
+    )
+
+
+def _layout(n_axes: int) -> tuple[str, str, str]:
+    axes = "DHW"[3 - n_axes :]
+    return f"N{axes}C", f"OI{axes}", f"N{axes}C"
 
 
 def _biased(y: Array, bias: Array | None) -> Array:
-    return y if bias is None else y + bias.reshape(-1, *(1,) * (y.ndim - 2))
+    return y if bias is None else y + bias

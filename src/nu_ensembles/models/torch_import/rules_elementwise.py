@@ -13,18 +13,27 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from nu_ensembles.models.torch_import.rules import torch_rule
+from nu_ensembles.models.torch_import.channels_last import number_by_number
+from nu_ensembles.models.torch_import.rules import RULES, torch_rule
+
+_EARLIER = frozenset(RULES)
+_NOT_ALONE = ("aten.glu", "aten.prelu", "aten._prelu", "operator.")
 
 UNARY: dict[str, Callable[[Any], Any]] = {
-    "abs": lambda x: x * lax.stop_gradient(jnp.sign(x)),  # whose derivative at zero is zero
+    "abs": lambda x: _length(x),
     "acos": jnp.arccos,
+    "acosh": jnp.arccosh,
     "asin": jnp.arcsin,
+    "asinh": jnp.arcsinh,
     "atan": jnp.arctan,
+    "atanh": jnp.arctanh,
     "bitwise_not": jnp.bitwise_not,
     "ceil": jnp.ceil,
     "cos": jnp.cos,
     "cosh": jnp.cosh,
     "erf": lax.erf,
+    "erfc": lax.erfc,
+    "erfinv": lax.erf_inv,
     "exp": jnp.exp,
     "exp2": jnp.exp2,
     "expm1": jnp.expm1,
@@ -32,6 +41,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "isfinite": jnp.isfinite,
     "isinf": jnp.isinf,
     "isnan": jnp.isnan,
+    "lgamma": lax.lgamma,
     "log": jnp.log,
     "log10": jnp.log10,
     "log1p": jnp.log1p,
@@ -48,6 +58,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "sgn": jnp.sign,
     "sigmoid": jax.nn.sigmoid,
     "sign": jnp.sign,
+    "signbit": jnp.signbit,
     "silu": jax.nn.silu,
     "sin": jnp.sin,
     "sinh": jnp.sinh,
@@ -57,6 +68,16 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "tanh": jnp.tanh,
     "trunc": jnp.trunc,
 }
+
+
+def _length(x: Array) -> Array:
+    """The absolute value; its derivative at zero is zero."""
+    if not jnp.iscomplexobj(x):
+        return x * lax.stop_gradient(jnp.sign(x))
+    nothing = x == 0
+    return jnp.where(nothing, 0, jnp.abs(jnp.where(nothing, 1, x)))
+
+
 # Of two tensors, or of a tensor and a number (overload `Scalar`).
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "bitwise_and": jnp.bitwise_and,
@@ -98,7 +119,10 @@ def _register() -> None:
         torch_rule(f"aten.{name}.Tensor", f"aten.{name}.Scalar")(function)
     for name, function in {
         "atan2": jnp.arctan2,
+        "fmax": jnp.fmax,
+        "fmin": jnp.fmin,
         "floor_divide": jnp.floor_divide,
+        "hypot": jnp.hypot,
         "logical_and": jnp.logical_and,
         "logical_or": jnp.logical_or,
         "logical_xor": jnp.logical_xor,
@@ -269,28 +293,5 @@ def glu(x: Array, dim: int = -1) -> Array:
     return value * jax.nn.sigmoid(gate)
 
 
-@torch_rule("aten.softmax.int")
-def softmax(x: Array, dim: int, dtype: Any = None) -> Array:
-    return jax.nn.softmax(x if dtype is None else x.astype(dtype), axis=dim)
-
-
-@torch_rule("aten._safe_softmax.default")
-def safe_softmax(x: Array, dim: int, dtype: Any = None) -> Array:
-    """Zeros where nothing may be looked at."""
-    nothing = jnp.all(jnp.isneginf(x), axis=dim, keepdims=True)
-    return jnp.where(nothing, 0.0, softmax(jnp.where(nothing, 0.0, x), dim, dtype)).astype(dtype or x.dtype)
-
-
-@torch_rule("aten.log_softmax.int")
-def log_softmax(x: Array, dim: int, dtype: Any = None) -> Array:
-    return jax.nn.log_softmax(x if dtype is None else x.astype(dtype), axis=dim)
-
-
-@torch_rule("aten._softmax.default")
-def core_softmax(x: Array, dim: int, half_to_float: bool) -> Array:
-    return softmax(x, dim, jnp.float32 if half_to_float else None)
-
-
-@torch_rule("aten._log_softmax.default")
-def core_log_softmax(x: Array, dim: int, half_to_float: bool) -> Array:
-    return log_softmax(x, dim, jnp.float32 if half_to_float else None)
+# All but those that look at an axis, or at sizes.
+number_by_number([name for name in RULES if name not in _EARLIER and not name.startswith(_NOT_ALONE)])

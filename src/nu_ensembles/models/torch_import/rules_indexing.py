@@ -51,7 +51,7 @@ def index_select(x: Array, dim: int, index: Array) -> Array:
 
 @torch_rule("aten.gather.default")
 def gather(x: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array:
-    return x[_along(index, dim, x.ndim)]
+    return x[along(index, dim, x.ndim)]
 
 
 @torch_rule("aten.take_along_dim.default")
@@ -61,20 +61,21 @@ def take_along_dim(x: Array, indices: Array, dim: int) -> Array:
 
 @torch_rule("aten.scatter.src", "aten.scatter.value")
 def scatter(x: Array, dim: int, index: Array, source: Any) -> Array:
-    return x.at[_along(index, dim, x.ndim)].set(_like_places(source, index))
+    return x.at[along(index, dim, x.ndim)].set(like_places(source, index))
 
 
 @torch_rule("aten.scatter_add.default")
 def scatter_add(x: Array, dim: int, index: Array, source: Array) -> Array:
-    return x.at[_along(index, dim, x.ndim)].add(_like_places(source, index))
+    return x.at[along(index, dim, x.ndim)].add(like_places(source, index))
 
 
-def _like_places(source: Any, index: Array) -> Any:
+def like_places(source: Any, index: Array) -> Any:
     """PyTorch reads only as much of the source as there are places."""
     return source[tuple(map(slice, index.shape))] if isinstance(source, Array) and source.ndim else source
 
 
-def _along(index: Array, dim: int, ndim: int) -> tuple[Array, ...]:
+def along(index: Array, dim: int, ndim: int) -> tuple[Array, ...]:
+    """The places that an index of the result's shape names along one axis."""
     places = list(jnp.meshgrid(*map(np.arange, index.shape), indexing="ij", sparse=True))
     places[dim % ndim] = index
     return tuple(places)

@@ -117,3 +117,18 @@ def new_ones(x: Array, size: Sequence[int], dtype: Any = None) -> Array:
 @torch_rule("aten.new_full.default")
 def new_full(x: Array, size: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
     return jnp.full(tuple(size), fill_value, dtype or x.dtype)
+
+
+@torch_rule("aten.empty_strided.default")
+def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: Any = None) -> Array:
+    return zeros(size, dtype)
+
+
+@torch_rule("aten.tril_indices.default")
+def tril_indices(row: int, col: int, offset: int = 0, dtype: Any = None) -> Array:
+    return jnp.stack(jnp.tril_indices(row, offset, col))
+
+
+@torch_rule("aten.triu_indices.default")
+def triu_indices(row: int, col: int, offset: int = 0, dtype: Any = None) -> Array:
+    return jnp.stack(jnp.triu_indices(row, offset, col))

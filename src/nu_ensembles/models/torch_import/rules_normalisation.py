@@ -1,4 +1,4 @@
-"""Rules for normalisation layers: images `[B, C, …]`.
+"""Rules for normalisation layers: those that look at channels get them last, `[B, …, C]`.
 
 In training mode batch normalisation gives its new running statistics along, as further results; the graph knows which
 buffers they are.
@@ -13,25 +13,23 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from nu_ensembles.models.torch_import.channels_last import of_images
 from nu_ensembles.models.torch_import.rules import torch_rule
 
 
 def _scaled(x: Array, mean: Array, variance: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:
-    """`(x - mean) / sqrt(variance + eps) * weight + bias`, all of them with the channels on the second axis."""
-    shape = (1, -1, *(1,) * (x.ndim - 2))
+    """`(x - mean) / sqrt(variance + eps) * weight + bias`, all of them by channel."""
     scale = jax.lax.rsqrt(variance + eps)
-    if weight is not None:
-        scale = scale * weight
-    y = (x - mean.reshape(shape)) * scale.reshape(shape)
-    return y if bias is None else y + bias.reshape(shape)
+    y = (x - mean) * (scale if weight is None else scale * weight)
+    return y if bias is None else y + bias
 
 
 def _of_batch(x: Array) -> tuple[Array, Array]:
-    axes = (0, *range(2, x.ndim))
+    axes = tuple(range(x.ndim - 1))
     return jnp.mean(x, axes), jnp.var(x, axes)
 
 
-@torch_rule("aten._native_batch_norm_legit_functional.default")
+@of_images("aten._native_batch_norm_legit_functional.default")
 def batch_norm_in_training(
     x: Array,
     weight: Array | None,
@@ -49,7 +47,7 @@ def batch_norm_in_training(
             running_var,
         )
     mean, variance = _of_batch(x)
-    n = x.size // x.shape[1]
+    n = x.size // x.shape[-1]
     # Running statistics are those of a sample: their variance is unbiased.
     new_mean = running_mean + momentum * (jax.lax.stop_gradient(mean) - running_mean)
     unbiased = jax.lax.stop_gradient(variance) * (n / max(n - 1, 1))
@@ -57,7 +55,7 @@ def batch_norm_in_training(
     return _scaled(x, mean, variance, weight, bias, eps), None, None, new_mean, new_var
 
 
-@torch_rule("aten._native_batch_norm_legit_no_training.default")
+@of_images("aten._native_batch_norm_legit_no_training.default")
 def batch_norm_in_prediction(
     x: Array,
     weight: Array | None,
@@ -70,7 +68,7 @@ def batch_norm_in_prediction(
     return _scaled(x, running_mean, running_var, weight, bias, eps), None, None
 
 
-@torch_rule("aten._native_batch_norm_legit.no_stats")
+@of_images("aten._native_batch_norm_legit.no_stats")
 def batch_norm_without_statistics(
     x: Array, weight: Array | None, bias: Array | None, training: bool, momentum: float, eps: float
 ) -> tuple[Array, None, None]:
@@ -107,7 +105,7 @@ def rms_norm(x: Array, normalized_shape: Sequence[int], weight: Array | None = N
     return y if weight is None else y * weight
 
 
-@torch_rule("aten.group_norm.default")
+@of_images("aten.group_norm.default")
 def group_norm(
     x: Array,
     num_groups: int,
@@ -116,11 +114,11 @@ def group_norm(
     eps: float = 1e-5,
     cudnn_enabled: bool = True,
 ) -> Array:
-    groups = x.reshape(x.shape[0], num_groups, -1)
-    return _by_channel(_standardised(groups, (2,), eps).reshape(x.shape), weight, bias)
+    groups = x.reshape(x.shape[0], -1, num_groups, x.shape[-1] // num_groups)
+    return _by_channel(_standardised(groups, (1, 3), eps).reshape(x.shape), weight, bias)
 
 
-@torch_rule("aten.native_group_norm.default")
+@of_images("aten.native_group_norm.default")
 def native_group_norm(
     x: Array,
     weight: Array | None,
@@ -134,7 +132,7 @@ def native_group_norm(
     return group_norm(x, group, weight, bias, eps), None, None
 
 
-@torch_rule("aten.instance_norm.default")
+@of_images("aten.instance_norm.default")
 def instance_norm(
     x: Array,
     weight: Array | None,
@@ -148,7 +146,7 @@ def instance_norm(
 ) -> Array:
     if not use_input_stats and running_mean is not None and running_var is not None:
         return _scaled(x, running_mean, running_var, weight, bias, eps)
-    return _by_channel(_standardised(x, tuple(range(2, x.ndim)), eps), weight, bias)
+    return _by_channel(_standardised(x, tuple(range(1, x.ndim - 1)), eps), weight, bias)
 
 
 @torch_rule("aten._weight_norm.default")
@@ -170,6 +168,5 @@ def _standardised(x: Array, axes: tuple[int, ...], eps: float) -> Array:
 
 
 def _by_channel(y: Array, weight: Array | None, bias: Array | None) -> Array:
-    shape = (-1, *(1,) * (y.ndim - 2))
-    y = y if weight is None else y * weight.reshape(shape)
-    return y if bias is None else y + bias.reshape(shape)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias

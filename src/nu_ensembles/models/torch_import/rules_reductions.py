@@ -1,4 +1,4 @@
-"""Rules for sums, means, extremes and orders along axes."""
+"""Rules for sums, means, softmax, extremes and orders along axes."""
 
 from __future__ import annotations
 
@@ -94,6 +94,33 @@ def logsumexp(x: Array, dim: Axes, keepdim: bool = False) -> Array:
     return jax.nn.logsumexp(x, _axes(dim), keepdims=keepdim)
 
 
+@torch_rule("aten.softmax.int")
+def softmax(x: Array, dim: int, dtype: Any = None) -> Array:
+    return jax.nn.softmax(x if dtype is None else x.astype(dtype), axis=dim)
+
+
+@torch_rule("aten._safe_softmax.default")
+def safe_softmax(x: Array, dim: int, dtype: Any = None) -> Array:
+    """Zeros where nothing may be looked at."""
+    nothing = jnp.all(jnp.isneginf(x), axis=dim, keepdims=True)
+    return jnp.where(nothing, 0.0, softmax(jnp.where(nothing, 0.0, x), dim, dtype)).astype(dtype or x.dtype)
+
+
+@torch_rule("aten.log_softmax.int")
+def log_softmax(x: Array, dim: int, dtype: Any = None) -> Array:
+    return jax.nn.log_softmax(x if dtype is None else x.astype(dtype), axis=dim)
+
+
+@torch_rule("aten._softmax.default")
+def core_softmax(x: Array, dim: int, half_to_float: bool) -> Array:
+    return softmax(x, dim, jnp.float32 if half_to_float else None)
+
+
+@torch_rule("aten._log_softmax.default")
+def core_log_softmax(x: Array, dim: int, half_to_float: bool) -> Array:
+    return log_softmax(x, dim, jnp.float32 if half_to_float else None)
+
+
 @torch_rule("aten.amax.default")
 def amax(x: Array, dim: Axes = (), keepdim: bool = False) -> Array:
     return jnp.max(x, _axes(dim), keepdims=keepdim)
@@ -181,3 +208,44 @@ def topk(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = T
 @torch_rule("aten.one_hot.default")
 def one_hot(x: Array, num_classes: int) -> Array:
     return jax.nn.one_hot(x, num_classes, dtype=np.int32)
+
+
+@torch_rule("aten.kthvalue.default")
+def kthvalue(x: Array, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+    return _picked(x, jax.lax.slice_in_dim(argsort(x, dim), k - 1, k, axis=dim), dim, keepdim)
+
+
+@torch_rule("aten.median.dim")
+def median(x: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
+    """The lower of two in the middle."""
+    return kthvalue(x, (x.shape[dim] + 1) // 2, dim, keepdim)
+
+
+@torch_rule("aten.cummax.default")
+def cummax(x: Array, dim: int) -> tuple[Array, Array]:
+    return _running(x, dim, jax.lax.cummax)
+
+
+@torch_rule("aten.cummin.default")
+def cummin(x: Array, dim: int) -> tuple[Array, Array]:
+    return _running(x, dim, jax.lax.cummin)
+
+
+def _running(x: Array, dim: int, extreme: Any) -> tuple[Array, Array]:
+    """Extremes so far, and the last places where they were found."""
+    dim %= x.ndim
+    found = extreme(x, dim)
+    number = jnp.arange(x.shape[dim]).reshape(-1, *(1,) * (x.ndim - dim - 1))
+    at = jax.lax.cummax(jnp.where(x == found, number, 0), dim)
+    return jnp.take_along_axis(x, at, dim), at
+
+
+@torch_rule("aten.logcumsumexp.default")
+def logcumsumexp(x: Array, dim: int) -> Array:
+    return jax.lax.cumlogsumexp(x, dim % x.ndim)
+
+
+@torch_rule("aten._cdist_forward.default", "aten.cdist.default")
+def cdist(x: Array, y: Array, p: float = 2.0, compute_mode: int | None = None) -> Array:
+    """Distances of every row of `[…, P, F]` from every one of `[…, R, F]`."""
+    return vector_norm(x[..., :, None, :] - y[..., None, :, :], p, -1)

@@ -251,13 +251,3 @@ def pixel_unshuffle(x: Array, downscale_factor: int) -> Array:
 @torch_rule("aten.channel_shuffle.default", "aten.native_channel_shuffle.default")
 def channel_shuffle(x: Array, groups: int) -> Array:
     return x.reshape(x.shape[0], groups, -1, *x.shape[2:]).swapaxes(1, 2).reshape(x.shape)
-
-
-@torch_rule("aten.view_as_real.default")
-def view_as_real(x: Array) -> Array:
-    return jnp.stack([x.real, x.imag], axis=-1)
-
-
-@torch_rule("aten.view_as_complex.default")
-def view_as_complex(x: Array) -> Array:
-    return lax.complex(x[..., 0], x[..., 1])
