@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +16,7 @@ import pytest
 
 import nu_ensembles as nu
 from nu_ensembles import checks, progress
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.problem import process
 
@@ -65,3 +70,37 @@ def test_a_sentence_is_one_line_whatever_it_quotes() -> None:
     error = InputError(f"y holds {np.zeros((2, 2))!r}.")
     assert str(error) == "y holds array([[0., 0.], [0., 0.]])."
     assert str(DamagedFileError("one\r\ntwo")) == "one two"
+
+
+@checked
+def example(
+    n: int, rate: float | None = None, name: str = "a", path: str | Path = "p", values: Sequence[float] = (), x: Any = 0
+) -> str:
+    """Takes a bit of everything."""
+    return f"{n} {rate} {name} {path} {list(values)} {x}"
+
+
+def test_a_signature_lets_through_what_it_says() -> None:
+    assert example(3, name="b") == "3 None b p [] 0"
+    assert example(np.int64(3), np.float32(0.5), path=Path("q"), values=np.array([1.0, 2.0]), x=object) is not None
+    assert inspect.signature(example).parameters["rate"].default is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"n": 1.5}, "n must be a whole number, not 1.5."),
+        ({"n": np.array([1])}, "n must be a whole number, not array([1])."),
+        ({"n": 1, "rate": "fast"}, "rate must be a number or None, not 'fast'."),
+        ({"n": 1, "name": b"a"}, "name must be text, not b'a'."),
+        ({"n": 1, "path": 3}, "path must be a path, not 3."),
+        ({"n": 1, "path": "a\0b"}, "path must be a path, not 'a\\x00b'."),
+        ({"n": 1, "values": "1, 2"}, "values must be a list (a number each), not '1, 2'."),
+        ({"n": 1, "values": [1, None]}, "values must be a list (a number each), not [1, None]."),
+    ],
+)
+def test_an_argument_of_another_type_than_the_signature_says_is_one_sentence(
+    arguments: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InputError, match=f"^{re.escape(sentence)}$"):
+        example(**arguments)

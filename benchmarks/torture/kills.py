@@ -1,156 +1,145 @@
-"""Kills: what lies on the disk at every file operation of a fit, and whether it goes on from there to the same bits.
+"""Kills of fits: at every file operation, and of what goes on after a kill; then on, to the same bits.
 
-A kill leaves what the operations before it had done. So the folder is copied before every operation of one fit, and
-every copy is resumed: as many kills as there are operations, in one process. Real processes are sent real signals, too.
+These kills are simulated: the run folder is copied before every file operation of a fit, and every copy is resumed (see
+`watching.py`). `signals.py` sends real signals to real processes.
 """
 
 from __future__ import annotations
 
-import os
+import contextlib
 import shutil
-import signal
-import subprocess
-import sys
-import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from tally import Tally, blobs
+from tally import Tally, blobs, tiny
+from watching import copied_before_each, left_over, torn
 
 import nu_ensembles as nu
+from nu_ensembles.engine.run import Run
 
-EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.replace", "shutil.rmtree"}
-# (what is watched, where copies go, how many there are)
-_watched: dict[str, Any] = {}
+KINDS = ("search", "joint", "procedure")
 
 
-def _copy_before(event: str, arguments: tuple[Any, ...]) -> None:
-    if not _watched or event not in EVENTS or not arguments or _watched["busy"]:
-        return
-    path = arguments[0]
-    reads = event == "open" and not (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-    if reads or not isinstance(path, str | os.PathLike) or not os.fspath(path).startswith(_watched["folder"]):
-        return
-    _watched["busy"] = True
+class Steps:
+    """How many steps of how many lanes were trained, and the most in one compiled call."""
+
+    done = most = 0
+
+
+@contextlib.contextmanager
+def steps_counted() -> Iterator[type[Steps]]:
+    real = Run._steps_of_a_block
+
+    def counting(self: Run, block: Any, end: int) -> Any:
+        found = real(self, block, end)
+        n = (end - self.step) * self.lanes.n_lanes
+        Steps.done, Steps.most = Steps.done + n, max(Steps.most, n)
+        return found
+
+    Run._steps_of_a_block = counting  # pyright: ignore[reportAttributeAccessIssue]
     try:
-        shutil.copytree(_watched["folder"], _watched["copies"] / f"{_watched['n']:05d}", dirs_exist_ok=True)
-        _watched["n"] += 1
+        yield Steps
     finally:
-        _watched["busy"] = False
+        Run._steps_of_a_block = real
 
 
-def classifier(kind: str, folder: Path | None, resume: bool = False) -> Any:
-    """A small fit: with a search, or of a procedure."""
-    options: dict[str, Any] = {
-        "n_members": 2,
-        "model_options": {"hidden": (8,)},
-        "max_iter": 6,
-        "batch_size": 8,
-        "random_state": 0,
-        "cv": 2,
-        "run_folder": folder,
-        "resume": resume,
-        "checkpoint_seconds": 0,
-    }
-    if kind == "search":
-        return nu.NuEnsembleClassifier(betas=(0.01, 0.1), **options)
-    if kind == "joint":
-        return nu.EnsembleClassifier("pac2", early_stopping=True, **options)
-    return nu.EnsembleClassifier("self_training", **options)
+class Killed(NamedTuple):
+    """A folder that a kill leaves, and how many steps were trained before it."""
+
+    kind: str
+    folder: Path
+    steps: int
+    again: bool
 
 
-def kills(seconds: float, rng: np.random.Generator, place: Path, least: int) -> Tally:
-    """Copies of a fit before every operation, resumed in random order until the time is over."""
-    tally = Tally("kills", seconds)
-    x, y, u = blobs(rng)
-    sys.addaudithook(_copy_before)
-    todo, right = [], {}
-    for kind in ("search", "joint", "procedure"):
-        run, copies = place / kind / "run", place / kind / "copies"
-        copies.mkdir(parents=True)
-        right[kind] = classifier(kind, None).fit(x, y, u).predict_members(x)
-        (place / kind / "run").mkdir()
-        _watched.update(folder=str(run), copies=copies, n=0, busy=False)
-        classifier(kind, run).fit(x, y, u)
-        _watched.clear()
-        todo += [(kind, copy) for copy in sorted(copies.iterdir())]
-    tally.start()
-    order = rng.permutation(len(todo))
-    for number, at in enumerate(order):
-        if tally.is_over and number >= least:
-            break
-        kind, copy = todo[at]
-        _resume(tally, kind, copy, right[kind], (x, y, u))
+class Whole(NamedTuple):
+    """A fit that nobody disturbed: its predictions and its steps."""
+
+    predictions: np.ndarray
+    steps: int
+
+
+def kills(attempts: int, seconds: float, rng: np.random.Generator, place: Path) -> Tally:
+    """Every kill of the first lives, half of them with half-written files; then kills of second lives at random."""
+    rows = blobs(rng)
+    whole: dict[str, Whole] = {}
+    todo: list[Killed] = []
+    with steps_counted() as count:
+        for kind in KINDS:
+            count.done = 0
+            predictions = tiny(kind).fit(*rows).predict_members(rows[0])
+            whole[kind] = Whole(predictions, count.done)
+            run = place / kind / "run"
+            run.mkdir(parents=True)
+            todo += lives(kind, run, rows, False, 0)
+        tally = Tally("kills", attempts, seconds)
+        order = [todo[at] for at in rng.permutation(len(todo))]
+        for number in tally:
+            if number == len(order):
+                order += second_lives(order, number, rng, rows, place)
+            killed = order[number]
+            _resume(tally, killed, rng, whole[killed.kind], rows)
+    shutil.rmtree(place, ignore_errors=True)
     return tally
 
 
-def _resume(tally: Tally, kind: str, copy: Path, right: np.ndarray, rows: Any) -> None:
-    x, y, u = rows
-    finished = (copy / "model").exists() and not (copy / "unfinished").exists()
+def lives(kind: str, run: Path, rows: Any, resume: bool, before: int) -> list[Killed]:
+    """What kills of a fit leave: one before every file operation in its run folder."""
+    done: list[int] = []
+    Steps.done = before
+    copies = run.with_name(f"{run.name}-copies")
 
-    def call() -> bool:
-        if finished:
-            return np.array_equal(nu.Ensemble.load(copy / "model").predict_members(x), right)
-        found = classifier(kind, copy, resume=True).fit(x, y, u).predict_members(x)
-        left = [*copy.rglob(".*"), *(copy / "checkpoints").glob("*"), *copy.glob("unfinished")]
-        return np.array_equal(found, right) and not left and (copy / "model" / "manifest.json").exists()
+    def work() -> None:
+        tiny(kind, run, resume).fit(*rows)
 
-    tally.attempt(f"at a file operation of a fit with {kind}", call, bool, longer=10)
-    shutil.rmtree(copy, ignore_errors=True)
+    found = copied_before_each(run, copies, work, lambda: done.append(Steps.done))
+    return [Killed(kind, folder, steps, resume) for folder, steps in zip(found, done, strict=True)]
 
 
-def signals(seconds: float, rng: np.random.Generator, place: Path, least: int) -> Tally:
-    """Real processes, real signals, at random moments; then resumed."""
-    tally = Tally("signals", seconds)
-    x, y, u = blobs(rng)
-    place.mkdir(parents=True)
-    np.savez(place / "train.npz", X=x, y=y)
-    np.savez(place / "more.npz", X=u)
-    fit = [
-        sys.executable,
-        "-m",
-        "nu_ensembles.cli",
-        "fit",
-        str(place / "train.npz"),
-        "--unlabeled",
-        str(place / "more.npz"),
-    ]
-    fit += ["--members", "2", "--hidden", "8", "--max-iter", "300", "--cv", "2", "--checkpoint-seconds", "0", "--quiet"]
-    whole = place / "whole"
-    started = time.monotonic()
-    subprocess.run([*fit, "--run-folder", str(whole)], check=True, capture_output=True)
-    lasts = time.monotonic() - started
-    right = nu.Ensemble.load(whole / "model").predict_members(x)
-    tally.start()
-    for number in range(10_000):
-        if tally.is_over and number >= least:
-            break
-        which = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)[number % 3]
-        run = place / f"run-{number}"
-        _one_signal(tally, [*fit, "--run-folder", str(run)], run, which, rng.uniform(0.3, 1) * lasts, (x, right))
-    return tally
+def second_lives(order: list[Killed], number: int, rng: np.random.Generator, rows: Any, place: Path) -> list[Killed]:
+    """What kills of resumed fits leave; the folders of the first kills are made anew, since those were resumed."""
+    kind = KINDS[int(rng.integers(0, len(KINDS)))]
+    run = place / f"{kind}-{number}" / "run"
+    run.mkdir(parents=True)
+    first = lives(kind, run, rows, False, 0)
+    killed = first[int(rng.integers(0, len(first) - 2))]
+    if _is_finished(killed.folder):
+        return first
+    again = lives(kind, killed.folder, rows, True, killed.steps)
+    return [again[at] for at in rng.permutation(len(again))]
 
 
-def _one_signal(tally: Tally, command: list[str], run: Path, which: signal.Signals, after: float, rows: Any) -> None:
-    x, right = rows
-    kind = f"{which.name} to a process"
-    tally.tried[kind] += 1
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        process.wait(after)
-    except subprocess.TimeoutExpired:
-        process.send_signal(which)
-    said = process.communicate()[1]
-    if "Traceback" in said:
-        tally.fail(kind, said.strip().splitlines()[-1])
-        return
-    if not (run / "model").exists() or (run / "unfinished").exists():
-        again = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False)
-        if again.returncode:
-            tally.fail(kind, f"cannot go on: {again.stderr}")
-            return
-    if not np.array_equal(nu.Ensemble.load(run / "model").predict_members(x), right):
-        tally.fail(kind, "other bits")
-    if [*run.rglob(".*"), *(run / "checkpoints").glob("*")]:
-        tally.fail(kind, "something is left over")
+def _is_finished(folder: Path) -> bool:
+    return (folder / "model").exists() and not (folder / "unfinished").exists()
+
+
+def _resume(tally: Tally, killed: Killed, rng: np.random.Generator, whole: Whole, rows: Any) -> None:
+    folder = killed.folder
+    half = rng.random() < 0.5
+    if half:
+        torn(folder, rng)
+
+    def call() -> str:
+        if _is_finished(folder):
+            right = np.array_equal(nu.Ensemble.load(folder / "model").predict_members(rows[0]), whole.predictions)
+            return "" if right else "other bits in the finished model"
+        Steps.done = killed.steps
+        found = tiny(killed.kind, folder, resume=True).fit(*rows).predict_members(rows[0])
+        if not np.array_equal(found, whole.predictions):
+            return "other bits"
+        repeated = Steps.done - whole.steps
+        if repeated > Steps.most:
+            return f"{repeated} steps repeated, where a call does {Steps.most}"
+        left = [*left_over(folder), *(folder / "checkpoints").glob("*"), *folder.glob("unfinished")]
+        saved = nu.Ensemble.load(folder / "model").predict_members(rows[0])
+        return f"left over: {left[0].name}" if left else "" if np.array_equal(saved, found) else "another model saved"
+
+    life = "a resumed fit" if killed.again else "a fit"
+    kind = f"simulated, at a file operation of {life} ({killed.kind})"
+    said: list[str] = []
+    tally.attempt(kind, lambda: said.append(call()) or not said[-1], bool, longer=10, example=folder.name)
+    if said and said[-1]:
+        tally.examples.append(f"kills, {kind}: {said[-1]}")
+    shutil.rmtree(folder, ignore_errors=True)

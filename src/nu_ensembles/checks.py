@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import operator
-from collections.abc import Iterable
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from nu_ensembles.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     import numpy as np
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_OF_VALUES = re.compile(r"(?:Sequence|Iterable)\[(.+)\]|tuple\[(.+), \.\.\.\]")
+# Classes of this package that arguments may have to be, by name: what they are is known to rooms further down.
+_OWN = {"Model": "a network (nu.Model)", "Ensemble": "an nu.Ensemble", "Bound": "what theory.bound gives"}
+_OWN |= {"BoundedLoss": "a theory.BoundedLoss", "SubGaussianLoss": "a theory.SubGaussianLoss"}
+_OWN |= {"Standardisation": "the scaling of an ensemble", "TableEncoding": "the encoding of an ensemble"}
+Kind = tuple[Callable[[Any], bool], str]
 
 
 def shown(value: Any) -> str:
@@ -80,3 +93,121 @@ def check_coefficient(name: str, value: Any, advice: str, below: float = math.in
     if isinstance(value, str) or (isinstance(value, Real) and not (0 <= float(value) < below)):
         limit = "" if below == math.inf else f" and below {below:g}"
         raise InputError(f"{name} must be a number of at least 0{limit}, not {value}; {advice}.")
+
+
+# Arguments against a signature
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Refuses arguments of another type than the function's annotations say, before it sees them.
+
+    Annotations that are not known here (`Any`, types of other packages) take everything.
+    """
+    signature = inspect.signature(function)
+    wanted = {name: kinds for name, how in signature.parameters.items() if (kinds := _kinds(how.annotation))}
+
+    @functools.wraps(function)
+    def with_checks(*args: P.args, **kwargs: P.kwargs) -> R:
+        for name, value in signature.bind(*args, **kwargs).arguments.items():
+            if name in wanted and not any(fits(value) for fits, _ in wanted[name]):
+                words = " or ".join(dict.fromkeys(words for _, words in wanted[name]))
+                raise InputError(f"{name} must be {words}, not {shown(value)}.")
+        return function(*args, **kwargs)
+
+    return with_checks
+
+
+def _kinds(annotation: Any) -> list[Kind]:
+    """What an annotation allows; nothing, if a part of it is not known here."""
+    if not isinstance(annotation, str):
+        return []
+    found = [_kind(each) for each in _alternatives(annotation)]
+    if _PATH in found:  # any text is not a path
+        found = [each for each in found if each != _KINDS["str"]]
+    return [each for each in found if each is not None] if None not in found else []
+
+
+def _alternatives(annotation: str) -> Iterator[str]:
+    """The parts of `A | B[C | D]`, those within brackets left together."""
+    depth = start = 0
+    for at, letter in enumerate(annotation):
+        depth += (letter == "[") - (letter == "]")
+        if letter == "|" and depth == 0:
+            yield annotation[start:at].strip()
+            start = at + 1
+    yield annotation[start:].strip()
+
+
+def _kind(name: str) -> Kind | None:
+    if name in _KINDS:
+        return _KINDS[name]
+    if name in _OWN:
+        return lambda value: any(each.__name__ == name for each in type(value).__mro__), _OWN[name]
+    if name.startswith(("Mapping[", "dict[")):
+        return lambda value: isinstance(value, Mapping), "a dict"
+    if name.startswith("Literal["):
+        return lambda value: isinstance(value, str), f"one of {name[8:-1]}"
+    if name.startswith("Callable["):
+        return callable, "a function"
+    found = _OF_VALUES.fullmatch(name)
+    if found is None:
+        return None
+    of = _kinds(found[1] or found[2])
+    inner = " or ".join(words for _, words in of) if of else "values"
+    return lambda value: _is_list(value, of), f"a list ({inner} each)"
+
+
+def _is_list(value: Any, of: Sequence[Kind]) -> bool:
+    import numpy as np
+
+    if isinstance(value, str | bytes) or not (
+        isinstance(value, Sequence | set | frozenset) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    ):
+        return False
+    return not of or all(any(fits(each) for fits, _ in of) for each in value)
+
+
+def _is_whole(value: Any) -> bool:
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return not getattr(value, "shape", ())
+
+
+def _is_number(value: Any) -> bool:
+    # Arrays without an axis are numbers, too.
+    return isinstance(value, Real) or (getattr(value, "shape", None) == () and value.dtype.kind in "iuf")
+
+
+def _is_flag(value: Any) -> bool:
+    import numpy as np
+
+    return isinstance(value, bool | np.bool_ | int | np.integer) and value in (0, 1)
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str | os.PathLike) and isinstance(os.fspath(value), str) and "\0" not in os.fspath(value)
+
+
+def _is_array(value: Any) -> bool:
+    import numpy as np
+
+    try:
+        np.asarray(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+_PATH = (_is_path, "a path")
+_KINDS: dict[str, Kind] = {
+    "None": (lambda value: value is None, "None"),
+    "int": (_is_whole, "a whole number"),
+    "float": (_is_number, "a number"),
+    "str": (lambda value: isinstance(value, str), "text"),
+    "bool": (_is_flag, "True or False"),
+    "ArrayLike": (_is_array, "an array, or lists of equal length"),
+    "np.ndarray": (_is_array, "an array, or lists of equal length"),
+    **dict.fromkeys(("Path", "PathLike", "os.PathLike[str]"), _PATH),
+}

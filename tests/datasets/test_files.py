@@ -45,9 +45,9 @@ def test_a_file_without_permission_is_named(tmp_path, monkeypatch):
 
 
 def test_a_single_name_in_the_place_of_a_list_is_refused(tmp_path):
-    with pytest.raises(InputError, match="drop must be a list of column names, not 'id'"):
+    with pytest.raises(InputError, match="drop must be a list \\(text each\\), not 'id'"):
         read_table(tmp_path, drop="id")
-    with pytest.raises(InputError, match="ignore must be a list of column names, not 'id'"):
+    with pytest.raises(InputError, match="ignore must be a list \\(text each\\), not 'id'"):
         read_table(tmp_path, ignore="id")
 
 

@@ -47,7 +47,8 @@ def test_labels_can_be_ignored_or_absent(save):
 @pytest.mark.parametrize(
     ("X", "kind", "shape", "dtype"),
     [
-        (np.zeros((3, 2), np.int8), "table", (3, 2), np.float64),
+        (np.zeros((3, 2), np.int8), "table", (3, 2), np.float32),
+        (np.zeros((3, 2), np.int32), "table", (3, 2), np.float64),
         (np.zeros((3, 2), np.float32), "table", (3, 2), np.float32),
         (np.zeros((3, 8, 9, 3), np.uint8), "images", (3, 8, 9, 3), np.uint8),
         (np.zeros((3, 8, 9), np.uint8), "images", (3, 8, 9, 1), np.uint8),

@@ -190,3 +190,11 @@ def test_a_small_file_of_endless_runs_is_refused_unread(save, monkeypatch):
     monkeypatch.setattr(parquet_files, "MOST_REPEATED", 1000)
     with pytest.raises(InputError, match=r"data\.parquet unpacks to \d+ times its size: give fewer rows"):
         read_table(path)
+
+
+def test_whole_numbers_beyond_what_arrow_casts_become_floats(tmp_path):
+    numbers = pa.array([2**63 + 2048, 1, None, 2**53 + 2], pa.uint64())
+    pq.write_table(pa.table({"a": numbers, "b": numbers.fill_null(0), "y": [0, 1, 0, 1]}), tmp_path / "rows.parquet")
+    X = read_table(tmp_path / "rows.parquet", "y").X
+    assert X[:, 1].tolist() == [2.0**63 + 2048, 1.0, 0.0, 2.0**53 + 2]
+    assert np.array_equal(X[:, 0], [2.0**63 + 2048, 1.0, np.nan, 2.0**53 + 2], equal_nan=True)

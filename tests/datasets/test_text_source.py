@@ -70,7 +70,7 @@ def test_latin_1_as_windows_writes_it_keeps_its_dashes_and_what_has_none_is_plai
 def test_what_unpacks_to_hundreds_of_times_its_size_is_refused_on_the_way(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(unpacking, "HARMLESS", 1 << 10)
+    monkeypatch.setattr(unpacking, "HARMLESS_TEXT", 1 << 10)
     packed = gzip.compress(b"a,b\n" + b"0,0\n" * 100_000)
     (tmp_path / "bomb.csv.gz").write_bytes(packed)
     with pytest.raises(InputError, match=r"bomb\.csv\.gz unpacks to more than 200 times its size: unpack it first"):

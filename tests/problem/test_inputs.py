@@ -140,3 +140,15 @@ def test_zero_is_allowed_where_it_makes_sense() -> None:
     assert check_positive(0, "decay", zero_allowed=True) == 0.0
     with pytest.raises(InputError, match="decay must be a number of at least 0, not -1"):
         check_positive(-1, "decay", zero_allowed=True)
+
+
+@pytest.mark.parametrize("labels", [[2**53 + 1, 2.0], [2**63 + 1, 2**63 + 2, -1], [1e300, 1.0]])
+def test_labels_that_floating_point_cannot_tell_apart_are_refused(labels):
+    with pytest.raises(InputError, match=r"beyond 2\^53 different labels become the same one"):
+        check_labels(labels, None, len(labels))
+
+
+def test_large_whole_numbers_of_one_type_are_labels():
+    classes, codes = check_labels([2**53 + 1, 2**53], None, 2)
+    assert classes.tolist() == [2**53, 2**53 + 1]
+    assert codes.tolist() == [1, 0]

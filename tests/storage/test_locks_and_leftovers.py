@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.storage import claimed, new_folder, sweep, write_bytes
+from nu_ensembles.storage import claimed, new_folder, refuse_existing, sweep, write_bytes
 
 # Begins to write, and waits to be killed.
 WRITER = """
@@ -87,3 +87,18 @@ def test_a_file_that_was_written_leaves_nothing_beside_it_for_the_next(tmp_path:
     write_bytes(tmp_path / "log", b"one")
     sweep(tmp_path)
     assert os.listdir(tmp_path) == ["log"]
+
+
+def test_who_finds_a_place_taken_removes_what_a_killed_writer_left_beside_it(tmp_path: Path) -> None:
+    for name in ("p.csv", ".p.csv.lock", ".p.csv.01234567.partial", ".other.csv.lock"):
+        (tmp_path / name).write_text("")
+    with pytest.raises(InputError, match="exists already"):
+        refuse_existing(tmp_path / "p.csv")
+    assert sorted(os.listdir(tmp_path)) == [".other.csv.lock", "p.csv"]
+
+
+def test_a_claim_removes_what_a_killed_writer_left_half_written_there(tmp_path: Path) -> None:
+    for name in (".p.csv.01234567.partial", ".other.csv.01234567.partial"):
+        (tmp_path / name).write_text("")
+    with claimed(tmp_path / "p.csv"):
+        assert sorted(os.listdir(tmp_path)) == [".other.csv.01234567.partial", ".p.csv.lock"]

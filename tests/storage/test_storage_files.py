@@ -21,6 +21,7 @@ from nu_ensembles.storage import (
     read_json,
     read_sealed_json,
     read_stamped_json,
+    read_yaml,
     refuse_existing,
     write_bytes,
     write_json,
@@ -256,3 +257,24 @@ def test_a_folder_is_free_again_when_the_one_in_it_leaves_or_dies(tmp_path):
     for _ in range(2):
         with alone_in(tmp_path):
             pass
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[" * 10_000, "nested more than 50 deep"),
+        ("- " * 2_000 + "1", "nested more than 50 deep"),
+        ("{a: " * 2_000, "nested more than 50 deep"),
+        ("a: 1\n" * 300_000, "larger than settings ever are"),
+    ],
+    ids=["lists", "dashes", "maps", "large"],
+)
+def test_settings_deeper_or_larger_than_people_write_are_refused_at_once(tmp_path, text, sentence):
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(DamagedFileError, match=sentence):
+        read_yaml(tmp_path / "config.yaml", "The settings")
+
+
+def test_settings_as_deep_as_people_write_them_are_read(tmp_path):
+    (tmp_path / "config.yaml").write_text("a:\n  - b: [1, {c: 2}]\n" * 1)
+    assert read_yaml(tmp_path / "config.yaml", "The settings") == {"a": [{"b": [1, {"c": 2}]}]}

@@ -18,6 +18,7 @@ from nu_ensembles.calibration.selection import AUTO, CalibratorChoice, choose_ca
 from nu_ensembles.calibration.smoothed_temperature import FittedSmoothedTemperature, SmoothedTemperature
 from nu_ensembles.calibration.temperature import FittedTemperature, Temperature
 from nu_ensembles.calibration.vector_scaling import FittedVectorScaling, VectorScaling
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError, unknown_name
 
 __all__ = [
@@ -56,6 +57,7 @@ _FITTED: dict[str, type[FittedCalibrator]] = {fitted.name: fitted for _, fitted 
 _FITTED[FittedOtherPriors.name] = FittedOtherPriors
 
 
+@checked
 def build(name: str, **options: Any) -> Calibrator:
     """A calibrator by its name: `build("temperature", prior=10.0)`.
 

@@ -18,6 +18,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from nu_ensembles.calibration.protocol import Values, check_members, labelled_rows, normalised
 from nu_ensembles.calibration.softmax_regression import minimum
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.metrics.temperature import log_probability
 
@@ -26,6 +27,7 @@ POOLINGS: tuple[Pooling, ...] = ("geometric", "arithmetic")
 WEIGHT_PRIOR = 10.0
 
 
+@checked
 def pool(probabilities: Sequence[ArrayLike], weights: ArrayLike | None = None, pooling: str = "geometric") -> Values:
     """The pooled probabilities `[N, C]`.
 
@@ -39,6 +41,7 @@ def pool(probabilities: Sequence[ArrayLike], weights: ArrayLike | None = None, p
     return normalised(_pooled(parts, check_weights(weights, len(parts)), pooling))
 
 
+@checked
 def pooling_weights(
     probabilities: Sequence[ArrayLike],
     labels: ArrayLike,
@@ -93,6 +96,7 @@ def _pooled(parts: Values, weights: Values, pooling: str) -> Values:
     return softmax(np.tensordot(weights, log_probability(parts), axes=1), axis=1)
 
 
+@checked
 def check_pooling(pooling: str) -> None:
     """Refuses what is not a pooling."""
     if pooling not in POOLINGS:

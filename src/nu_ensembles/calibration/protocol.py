@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nu_ensembles.checks import check_positive
+from nu_ensembles.checks import check_positive, checked
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.inputs import Ints, check_labels, check_member_probs, mean_probability
 
@@ -85,6 +85,7 @@ class FittedCalibrator:
         return {"calibrator": self.name} | {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     @classmethod
+    @checked
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """The calibrator again.
 
@@ -92,7 +93,11 @@ class FittedCalibrator:
           state: what `state` returned, also after a round through JSON.
         """
         wanted = {field.name: field.type for field in dataclasses.fields(cls)}
-        if state.get("calibrator") != cls.name or set(state) != {"calibrator", *wanted}:
+        if (
+            not isinstance(state.get("calibrator"), str)
+            or state["calibrator"] != cls.name
+            or set(state) != {"calibrator", *wanted}
+        ):
             raise InputError(f"This is not the state of the calibrator {cls.name!r}: give what its state() returned.")
         calibrator = cls(**{name: _plain(name, state[name], str(kind)) for name, kind in wanted.items()})
         if not calibrator.fits_together():

@@ -48,6 +48,7 @@ def demo(
       json: Print one JSON object.
       quiet: Show no progress.
     """
+    _bring_back_earlier(out)
     _refuse_taken(out, overwrite)
     from nu_ensembles.storage import claimed
     from nu_ensembles_studies.demo.run import run_demo
@@ -77,14 +78,29 @@ def _refuse_taken(out: Path, overwrite: bool) -> None:
         raise InputError(f"{out} holds no earlier report, so it is not overwritten; choose another --out.")
 
 
+def _aside(out: Path) -> Path:
+    """Where an earlier report is while the new one takes its place."""
+    return out.with_name(f".{out.name}.earlier")
+
+
+def _bring_back_earlier(out: Path) -> None:
+    """Where a demo was killed while its report took the place of an earlier one, there is one of the two."""
+    aside = _aside(out)
+    if not aside.is_dir():
+        return
+    if os.path.lexists(out):
+        shutil.rmtree(aside)
+    else:
+        os.rename(aside, out)
+
+
 @contextmanager
 def _earlier_set_aside(out: Path) -> Iterator[None]:
     """The earlier report makes room for the new one, and comes back if that fails."""
     if not out.exists():
         yield
         return
-    aside = out.with_name(f".{out.name}.earlier")
-    shutil.rmtree(aside, ignore_errors=True)
+    aside = _aside(out)
     os.rename(out, aside)
     try:
         yield

@@ -86,6 +86,8 @@ def corrupt(
     """
     images = check_images(images)
     check_choice(name, severity)
+    if sources is not None and not isinstance(sources, Sequence):
+        raise InputError("sources must be a list with a random source for each image.")
     if sources is not None and len(sources) != len(images):
         raise InputError(f"There are {len(sources)} random sources for {len(images)} images: give one for each.")
     if not isinstance(seed, int | np.integer) or seed < 0:
@@ -130,7 +132,7 @@ def check_images(images: ArrayLike) -> Images:
 
 def check_choice(name: str, severity: int) -> None:
     """Refuses a corruption or a severity that does not exist."""
-    if name not in CORRUPTIONS:
+    if not isinstance(name, str) or name not in CORRUPTIONS:
         raise unknown_name("corruption", name, NAMES)
     if isinstance(severity, bool) or not isinstance(severity, int | np.integer) or not 1 <= severity <= 5:
         raise InputError(f"Severity must be 1, 2, 3, 4 or 5, not {severity!r}.")

@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from nu_ensembles.checks import checked
 from nu_ensembles.datasets.cifar_cache import cached, data_cache_folder
 from nu_ensembles.datasets.cifar_parts import Found
 from nu_ensembles.datasets.cifar_readers import find
@@ -41,6 +42,7 @@ class ImageSet:
     test_labels: np.ndarray
 
 
+@checked
 def load_cifar10(data_dir: PathLike | None = None, *, may_download: bool = True, verbose: int = 1) -> ImageSet:
     """Loads CIFAR-10: airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck.
 
@@ -57,6 +59,7 @@ def load_cifar10(data_dir: PathLike | None = None, *, may_download: bool = True,
     return load(CIFAR10, data_dir, "fine", may_download, verbose)
 
 
+@checked
 def load_cifar100(
     data_dir: PathLike | None = None,
     *,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from nu_ensembles.checks import checked
 
+
+@checked
 def load_digits(*, images: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Loads the 1,797 handwritten digits, about 180 of each class, with grey levels from 0 to 16.
 

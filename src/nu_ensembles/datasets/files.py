@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from nu_ensembles.checks import checked
 from nu_ensembles.datasets.csv_files import read_csv
 from nu_ensembles.datasets.formats import refuse_another_format
 from nu_ensembles.datasets.image_files import IMAGE_ENDINGS, read_image_folder
@@ -39,6 +40,7 @@ _ADVICE = {
 }
 
 
+@checked
 def read_table(
     path: str | os.PathLike[str],
     target: str | None = None,
@@ -94,7 +96,10 @@ def read_table(
     if path.stat().st_size == 0:
         raise DamagedFileError(f"{path} is empty (0 bytes): save or copy it again.")
     refuse_another_format(path, ending)
-    return _READERS[kind](path, options)
+    try:
+        return _READERS[kind](path, options)
+    except MemoryError:
+        raise InputError(f"{path} does not fit into memory: give fewer rows or columns.") from None
 
 
 def _unknown_type(path: Path, kind: str) -> InputError:

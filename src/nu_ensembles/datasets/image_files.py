@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
+# Of one image, which a file of some hundred kilobytes may claim to have.
+MOST_PIXELS = 1 << 26
 _GREY_MODES = ("1", "L", "LA")
 _DEEP_MODES = ("I", "F")
 
@@ -91,8 +93,12 @@ def _decoded(name: str, source: Path | bytes, size: tuple[int, int] | None) -> I
 
     try:
         with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
+            if image.width * image.height > MOST_PIXELS:
+                raise InputError(f"The image {name} has {image.width}×{image.height} pixels: make it smaller first.")
             image.load()
             upright = ImageOps.exif_transpose(image)
+    except InputError:
+        raise
     # Pillow's decoders raise anything from SyntaxError to struct.error on damaged input.
     except Exception as error:
         raise DamagedFileError(

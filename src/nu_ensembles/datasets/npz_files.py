@@ -133,7 +133,10 @@ def _rows(path: Path, name: str, X: np.ndarray, options: ReadOptions) -> tuple[n
             f"{path} has {X.shape[1]} columns but the model was trained with {len(options.columns)}: "
             "give the same columns in the same order."
         )
-    return (X if X.dtype.kind == "f" else X.astype(np.float64)), "table"
+    if X.dtype.kind != "f":
+        # float32 holds every whole number of up to 16 bits: bytes take four times their room and not eight.
+        X = X.astype(np.float32 if X.dtype.itemsize <= 2 else np.float64)
+    return X, "table"
 
 
 def _sparse_rows(path: Path, archive: NpzFile) -> Any:

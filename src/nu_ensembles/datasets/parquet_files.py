@@ -37,6 +37,8 @@ def read_parquet(path: Path, options: ReadOptions) -> Table:
         # Looks at the text too, which would else fail when it is first used.
         data.validate(full=True)
         names = [name for name in data.column_names if not _INDEX.fullmatch(name)]
+    except pa.ArrowMemoryError:
+        raise MemoryError from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DamagedFileError(
             f"{path} is not a complete parquet file: save it again or restore it from a copy."

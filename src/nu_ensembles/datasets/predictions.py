@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from nu_ensembles.checks import check_array, checked
 from nu_ensembles.errors import InputError, MissingExtraError, unknown_name
 from nu_ensembles.storage import refuse_existing, write_bytes
 
@@ -20,6 +21,7 @@ _FORMULA = re.compile(r"[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
+@checked
 def write_predictions(
     path: str | os.PathLike[str],
     probabilities: np.ndarray,
@@ -48,7 +50,7 @@ def prediction_columns(
     kept: Mapping[str, np.ndarray] | None = None,
 ) -> dict[str, np.ndarray]:
     """The columns `[N]` that are written; arguments as in `write_predictions`."""
-    probabilities, labels = np.asarray(probabilities), np.asarray(classes)
+    probabilities, labels = check_array(probabilities, "probabilities"), check_array(classes, "classes")
     # Half precision and objects are no types of a parquet or npz file.
     probabilities = probabilities.astype(np.result_type(probabilities.dtype, np.float32), copy=False)
     labels = labels.astype(np.str_) if labels.dtype.kind == "O" else labels
@@ -62,6 +64,8 @@ def prediction_columns(
     columns = {} if row_names is None else {"file": np.array(row_names, dtype=np.str_)}
     own = {"file", "prediction", "confidence", *(f"p_{label}" for label in labels)}
     for name, column in (kept or {}).items():
+        if not isinstance(name, str) or np.shape(column) != (len(probabilities),):
+            raise InputError(f"The column {name!r} cannot be kept: give it a name, and a value for each row.")
         if name in own:
             raise InputError(f"The column {name!r} cannot be kept, because the predictions have one of that name.")
         columns[name] = column

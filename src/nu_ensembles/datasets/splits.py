@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from nu_ensembles.checks import check_array, check_whole, shown
 from nu_ensembles.errors import InputError
 
-# Their numbers have to fit into memory.
-MOST_ROWS = 1 << 32
+# Their numbers have to fit into memory, some times over.
+MOST_ROWS = 1 << 28
 
 
 def split(

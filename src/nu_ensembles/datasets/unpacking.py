@@ -9,6 +9,8 @@ from nu_ensembles.errors import InputError
 
 # Bytes that may be unpacked from however little, and how many times its size anything larger may unpack to.
 HARMLESS, MOST_TIMES = 64 << 20, 200
+# Of text, which takes a second to read and many times its room.
+HARMLESS_TEXT = 4 << 20
 
 
 class Bounded(io.RawIOBase):
@@ -22,7 +24,7 @@ class Bounded(io.RawIOBase):
 
     def __init__(self, unpacked: Any, packed: int, name: str) -> None:
         self._unpacked, self._name = unpacked, name
-        self._most = max(HARMLESS, MOST_TIMES * packed)
+        self._most = max(HARMLESS_TEXT, MOST_TIMES * packed)
 
     def readable(self) -> bool:
         return True

@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from nu_ensembles.engine.batches import padded_size
-from nu_ensembles.engine.fast.compilation import use_persistent_cache
+from nu_ensembles.engine.fast.compilation import note_program, use_persistent_cache
 from nu_ensembles.engine.program import Lanes, OutsideRows, Program, TrainingData
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.methods import Method, TrainingRows
@@ -70,6 +70,7 @@ def assemble(
     u = rows.x_unlabeled if method.uses_unlabeled else None
     n_rows = [len(rows.x) if each.rows is None else len(each.rows) for each in sets]
     program = settings.program(model, min(n_rows), 0 if u is None else len(u))
+    note_program((program, rows.x.shape[1:], sum(len(each.members) for each in sets)))
     label_keys, offsets, n_members = _label_keys(sets)
     lanes = _lanes(sets, n_rows, offsets, settings)
     if isinstance(u, LazyRows):

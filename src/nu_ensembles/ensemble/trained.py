@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from nu_ensembles.calibration import FittedCalibrator
-from nu_ensembles.checks import check_whole
+from nu_ensembles.checks import check_array, check_whole, checked
 from nu_ensembles.companion import Companion
 from nu_ensembles.datasets.arrow_rows import ArrowRows
 from nu_ensembles.engine.batches import padded_size
@@ -147,9 +147,7 @@ class Ensemble(TakenElsewhere):
     def predict_proba(self, x: Any, batch_size: int | None = None) -> np.ndarray:
         """The mean of the members' class probabilities, calibrated if the ensemble is: float32 `[N, C]`.
 
-        With a companion it is pooled with that one's first.
-
-        Goes through the rows in batches, so memory does not grow with members times rows.
+        With a companion it is pooled with that one's first. Goes through the rows in batches, in bounded memory.
 
         Args:
           x: `[N, …]`.
@@ -175,10 +173,7 @@ class Ensemble(TakenElsewhere):
         return self.classes[self.predict_proba(x, batch_size).argmax(axis=1)]
 
     def _rows(self, x: Any) -> Any:
-        """A table with its columns in order, or an array with a length, whose rows are checked later, part by part.
-
-        Rows that memory does not hold stay where they are.
-        """
+        """A table with its columns in order, or rows that are checked later, part by part, and may lie elsewhere."""
         x = rows_of(opened(x, "X", self.row_shape), "X")
         if isinstance(x, ArrowRows) and self.encoding is not None and self.encoding.named:
             return x.only(self.encoding.columns)
@@ -190,7 +185,7 @@ class Ensemble(TakenElsewhere):
             return self.encoding.matched(as_table(x, "X"))
         if isinstance(x, RawTable) and self.columns is not None:  # as version 2 kept them
             x = x.matched([Expected(name, "number") for name in self.columns], "X")
-        return np.atleast_1d(np.asarray(x))
+        return np.atleast_1d(check_array(x, "X"))
 
     def _batches(self, x: Any, batch_size: int | None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Which rows, these rows as the networks get them, and the members' probabilities of them."""
@@ -231,6 +226,7 @@ class Ensemble(TakenElsewhere):
             check_kind(part, self.pixels, "X")
         return network_rows(part, self.standardisation)
 
+    @checked
     def save(self, folder: str | Path, model_card: bool = False) -> None:
         """Writes the ensemble into a new folder, which appears whole or not at all.
 
@@ -241,6 +237,7 @@ class Ensemble(TakenElsewhere):
         write_ensemble(self, folder, model_card)
 
     @classmethod
+    @checked
     def load(cls, folder: str | Path, model: Model | None = None) -> Ensemble:
         """Reads a saved ensemble, after checking every byte against its checksum.
 
@@ -250,6 +247,7 @@ class Ensemble(TakenElsewhere):
         """
         return cls(**read_fields(folder, model))
 
+    @checked
     def differences(
         self,
         model: Model,
@@ -272,7 +270,7 @@ class Ensemble(TakenElsewhere):
         scaling = self.standardisation
         same = {
             "network": self.model == model,
-            "classes": list(self.classes) == list(classes),
+            "classes": self.classes.tolist() == np.asarray(classes).tolist(),
             "input shape": self.row_shape == row_shape,
             "table of inputs": self.encoding == encoding,
             "input scaling": self.pixels == pixels
@@ -280,6 +278,7 @@ class Ensemble(TakenElsewhere):
         }
         return [name for name, equal in same.items() if not equal]
 
+    @checked
     def with_members_of(self, other: Ensemble) -> Ensemble:
         """This ensemble followed by the members of another of the same network, classes and scaling.
 

@@ -45,7 +45,7 @@ def problem_of(estimator: Any, X: Any, y: Any, X_unlabeled: Any, sample_weight: 
     note_gaps(which_labelled(y, None))
     rest, X, y = X[~labelled], X[labelled], only_labelled(y, labelled)
     sample_weight = None if sample_weight is None else sample_weight[labelled]
-    check_classification_targets(y)
+    check_targets(y)
     if estimator.class_weight is not None:
         sample_weight = weights_with_classes(estimator.class_weight, y, sample_weight)
     return prepare(
@@ -58,6 +58,14 @@ def problem_of(estimator: Any, X: Any, y: Any, X_unlabeled: Any, sample_weight: 
         also_unlabeled=rest,
         column_types=estimator.column_types,
     )
+
+
+def check_targets(y: np.ndarray) -> None:
+    """Refuses labels of which scikit-learn says that they are no classes."""
+    try:
+        check_classification_targets(y)
+    except ValueError as error:
+        raise InputError(f"{error} Use whole numbers, text, booleans or dates.") from None
 
 
 def check_options(estimator: Any) -> None:

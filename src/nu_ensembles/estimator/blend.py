@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags, _safe_indexing, check_random_state, get_tags
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     _check_y,
@@ -27,6 +26,7 @@ from sklearn.utils.validation import (
 from nu_ensembles.calibration.pooling import WEIGHT_PRIOR, check_pooling, check_weights, pool, pooling_weights
 from nu_ensembles.checks import check_positive
 from nu_ensembles.errors import InputError
+from nu_ensembles.estimator.arguments import check_targets
 from nu_ensembles.estimator.blend_folds import folds_for_weights
 from nu_ensembles.problem import check_labels
 from nu_ensembles.tuning import Fold
@@ -94,7 +94,7 @@ class Blend(ClassifierMixin, BaseEstimator):
             raise InputError("This classifier requires y to be passed, but the target y is None.")
         X, y = self._rows(X, reset=True), _check_y(y, estimator=self)
         check_consistent_length(X, y)
-        check_classification_targets(y)
+        check_targets(y)
         weight = np.ones(len(y))
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)

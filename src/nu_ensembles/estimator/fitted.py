@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from nu_ensembles.checks import check_array
 from nu_ensembles.ensemble import Ensemble, score
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator import kept
@@ -141,7 +142,7 @@ class FittedEnsemble(ClassifierMixin):
 
     def _labelled(self, X: Any, y: Any) -> tuple[Any, Any, np.ndarray | None]:
         """The rows that have a label, their labels, and their numbers; None where all have."""
-        X, y = rows_of(X, "X"), np.asarray(y)
+        X, y = rows_of(X, "X"), np.atleast_1d(check_array(y, "y"))
         labelled = np.flatnonzero(which_labelled(y, self.unlabeled_label)) if y.ndim == 1 else np.arange(len(y))
         if len(labelled) == len(y):
             return X, y, None

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from nu_ensembles.checks import check_positive, check_whole
+from nu_ensembles.checks import check_positive, check_whole, checked
 from nu_ensembles.companion import Forest, grow
 from nu_ensembles.companion.trees import Trees
 from nu_ensembles.errors import InputError
+from nu_ensembles.estimator.arguments import check_targets
 from nu_ensembles.problem import check_labels
 
 
@@ -72,7 +72,7 @@ class TemperedForest(ClassifierMixin, BaseEstimator):
         if y is None:
             raise InputError("This classifier requires y to be passed, but the target y is None.")
         X, y = validate_data(self, X, y, dtype=np.float32)  # what trees compare
-        check_classification_targets(y)
+        check_targets(y)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
             kept = sample_weight > 0
@@ -131,6 +131,7 @@ class TemperedForest(ClassifierMixin, BaseEstimator):
         return about | self.trees_.state()
 
     @classmethod
+    @checked
     def from_state(cls, state: Mapping[str, Any]) -> TemperedForest:
         """A fitted forest that predicts as the one whose state it is; what it was trained with is not kept.
 

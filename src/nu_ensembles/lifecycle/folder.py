@@ -7,6 +7,7 @@ killed just before its end: what came of the work is saved first, and only then 
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 from typing import Self
 
@@ -52,7 +53,8 @@ class LifeFolder:
             raise InputError(
                 f"The {self.kind} folder {self.folder} cannot be made ({error.strerror}); choose another."
             ) from error
-        storage.sweep(self.folder)
+        for inside, _, _ in os.walk(self.folder):
+            storage.sweep(Path(inside))
         self.started = any(self.folder.iterdir())
 
     def __enter__(self) -> Self:

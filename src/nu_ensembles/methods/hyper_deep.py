@@ -82,9 +82,9 @@ class HyperDeep(Procedure):
             values = getattr(self, name)
             if values is None:
                 continue
-            if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or not len(values):
+            if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or not np.size(values):
                 raise InputError(f"{name} must list at least one value, as in (0.001, 0.01), not {values!r}.")
-            object.__setattr__(self, name, tuple(check(value) for value in values))
+            object.__setattr__(self, name, tuple(check(value) for value in np.atleast_1d(values).tolist()))
         if check_positive(self.holdout, "holdout") >= 1:
             raise InputError(f"holdout is a share of the labelled rows, between 0 and 1, not {self.holdout}.")
         check_positive(self.beta, "beta", zero_allowed=True)

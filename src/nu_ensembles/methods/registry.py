@@ -6,6 +6,7 @@ import inspect
 import warnings
 from typing import Any
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.methods.agree_to_disagree import AgreeToDisagree
 from nu_ensembles.methods.confidence_penalty import ConfidencePenalty
@@ -35,6 +36,7 @@ _PROCEDURES = (Single, McDropout, Swag, CyclicalSGMCMC, HMC, Laplace, HyperDeep,
 METHODS: dict[str, type] = {cls.name: cls for cls in (*_LOSSES, *_FLOWS, *_PROCEDURES)}
 
 
+@checked
 def build(name: str, **options: Any) -> AnyMethod:
     """A method by its name: `build("nu", beta=0.01)`.
 
@@ -52,6 +54,7 @@ def build(name: str, **options: Any) -> AnyMethod:
     return METHODS[name](**options)
 
 
+@checked
 def method_for(method: AnyMethod | str, n_unlabeled: int) -> AnyMethod:
     """The method that will run on so many unlabelled rows: `Nu(0)` is `Standard()`.
 

@@ -11,6 +11,7 @@ for all its members, era by era, as in self-training; with `beta` the other rows
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import jax
@@ -59,7 +60,9 @@ class TransformationEnsemble(Procedure):
 
     def __post_init__(self) -> None:
         names = self.transformations
-        if isinstance(names, str) or not len(names):
+        if not isinstance(names, Sequence) or isinstance(names, str) or not all(isinstance(n, str) for n in names):
+            raise InputError(f"transformations must be a list of names, as in ('as_is', 'edges'), not {names!r}.")
+        if not names:
             raise InputError(f"transformations must list at least one, as in ('as_is', 'edges'), not {names!r}.")
         object.__setattr__(self, "transformations", tuple(names))
         for each in names:

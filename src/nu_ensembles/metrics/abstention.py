@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.inputs import Ints, check_member_probs, check_predictions, mean_probability
 from nu_ensembles.metrics.weighting import Values
@@ -43,6 +44,7 @@ class Abstention:
     error_: float
     error_limit_: float
 
+    @checked
     def __init__(self, target_error: float, guarantee: float | None = 0.95) -> None:
         if not 0.0 < target_error < 1.0:
             raise InputError(f"target_error is {target_error}: give a share between 0 and 1.")

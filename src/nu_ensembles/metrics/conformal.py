@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nu_ensembles.checks import check_array
+from nu_ensembles.checks import check_array, checked
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.metrics.inputs import check_labels, check_member_probs, check_predictions, mean_probability
 from nu_ensembles.metrics.scores import label_probability
@@ -37,6 +37,7 @@ class ConformalSets:
 
     limit_: float
 
+    @checked
     def __init__(self, coverage: float = 0.9, score: Literal["threshold", "adaptive"] = "threshold") -> None:
         if not 0.0 < coverage < 1.0:
             raise InputError(f"coverage is {coverage}: give a share between 0 and 1, such as 0.9.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.metrics.diversity import member_predictions, pair_disagreement
 from nu_ensembles.metrics.inputs import Floats, Ints, check_member_probs, mean_probability
@@ -17,6 +18,7 @@ from nu_ensembles.metrics.selective import epistemic_uncertainty, predictive_ent
 from nu_ensembles.metrics.weighting import Values
 
 
+@checked
 def labelling_scores(member_probs: ArrayLike, *, by: str = "epistemic") -> Values:
     """How much each row is worth labelling, higher first: members `[K, N, C]` -> `[N]`.
 
@@ -34,6 +36,7 @@ def labelling_scores(member_probs: ArrayLike, *, by: str = "epistemic") -> Value
     return _SCORES[by](members)
 
 
+@checked
 def rank_for_labelling(member_probs: ArrayLike, *, by: str = "epistemic", n_rows: int | None = None) -> Ints:
     """Indices of the rows to label next, the most useful first; equal rows keep their order.
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.metrics.inputs import Floats, check_member_probs, check_predictions, mean_probability
 from nu_ensembles.metrics.weighting import Values, Weights, class_blocks, divide, group_sums, unit_weights
@@ -47,6 +48,7 @@ def error_auroc(probs: ArrayLike, labels: ArrayLike) -> float:
     return float(weighted_auroc(predictions.confidence, predictions.right, plain)[0])
 
 
+@checked
 def ood_auroc(probs: ArrayLike, ood_probs: ArrayLike, *, score: str = "confidence") -> float:
     """AUROC for telling out-of-distribution inputs from familiar ones.
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, softmax
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.metrics.inputs import Ints, check_labels, check_member_probs, mean_probability
 from nu_ensembles.metrics.scores import label_probability
@@ -42,6 +43,7 @@ class TemperatureScaling:
 
     temperature_: float | NDArray[np.float64]
 
+    @checked
     def __init__(self, on: Literal["mean", "members"] = "mean", prior: float = PRIOR) -> None:
         if on not in ("mean", "members"):
             raise unknown_name("choice of `on`", on, ("mean", "members"))

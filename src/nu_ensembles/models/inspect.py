@@ -6,16 +6,23 @@ The engine's plans differ for convolutions (on the CPU they must stay out of `la
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 
+from nu_ensembles.checks import checked, shown
+from nu_ensembles.errors import InputError
 from nu_ensembles.models.model import Model, join_variables, logits_and_features, split_variables
 
+# Values of a row: beyond this, sizes are no longer told apart.
+LARGEST_ROW = 1 << 53
 
+
+@checked
 def variable_shapes(model: Model, row_shape: tuple[int, ...], dtype: Any = jnp.float32) -> Any:
     """The shapes of a network's variables.
 
@@ -24,7 +31,7 @@ def variable_shapes(model: Model, row_shape: tuple[int, ...], dtype: Any = jnp.f
       row_shape: the shape of one input row.
       dtype: of its entries.
     """
-    return _variable_shapes(model, tuple(row_shape), jnp.dtype(dtype), _x64())
+    return _variable_shapes(model, check_shape(row_shape), check_dtype(dtype), _x64())
 
 
 def require_features(model: Model, row_shape: tuple[int, ...]) -> tuple[int, int]:
@@ -43,6 +50,7 @@ def require_features(model: Model, row_shape: tuple[int, ...]) -> tuple[int, int
     return features.shape[-1], logits.shape[-1]
 
 
+@checked
 def uses_convolution(model: Model, x_shape: tuple[int, ...], dtype: Any = jnp.float32) -> bool:
     """Whether the network's prediction convolves anywhere.
 
@@ -71,7 +79,26 @@ def read_network(model: Model, row_shape: tuple[int, ...], dtype: Any = jnp.floa
     Args:
       row_shape: of an input row; dtype: of its entries.
     """
-    return _read_network(model, tuple(row_shape), jnp.dtype(dtype), _x64())
+    return _read_network(model, check_shape(row_shape), check_dtype(dtype), _x64())
+
+
+def check_shape(row_shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape of a row that memory could hold."""
+    shape = tuple(row_shape)
+    if not shape or min(shape) < 1 or math.prod(shape) > LARGEST_ROW:
+        raise InputError(f"The shape of a row has an axis or more, of at least one value, unlike {shown(row_shape)}.")
+    return shape
+
+
+def check_dtype(dtype: Any) -> Any:
+    """What JAX knows as a type of numbers."""
+    try:
+        found = jnp.dtype(dtype)
+    except (TypeError, ValueError):
+        found = None
+    if found is None or not (jnp.issubdtype(found, jnp.number) or found.kind == "b"):
+        raise InputError(f"dtype must be a type of numbers, such as 'float32', not {shown(dtype)}.")
+    return found
 
 
 def _x64() -> bool:

@@ -11,11 +11,13 @@ import jax
 from flax.core import unfreeze
 from jax import Array
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.adapting import accepted_arguments, adapted, check_method, train_flags
 from nu_ensembles.models.model import Model, split_variables
 
 
+@checked
 def from_linen(
     module: nn.Module,
     *,

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nu_ensembles.checks import checked, shown
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.models.inspect import read_network
 from nu_ensembles.models.lenet import lenet
@@ -50,6 +51,7 @@ def build(name: str, n_classes: int, **options: Any) -> Model:
     return BUILDERS[key](n_classes, **options)
 
 
+@checked
 def network_for(
     model: str | Model,
     n_classes: int,
@@ -94,4 +96,7 @@ def from_spec(spec: ModelSpec | Mapping[str, Any]) -> Model:
       spec: a `ModelSpec`, or its dict read back from JSON.
     """
     fields = spec.to_dict() if isinstance(spec, ModelSpec) else spec
-    return build(fields["name"], fields["n_classes"], **fields["options"])
+    options = fields.get("options") if isinstance(fields, Mapping) else None
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options) or len(fields) != 3:
+        raise InputError(f"A network's spec is what its spec.to_dict() returned, not {shown(spec)}.")
+    return build(fields.get("name", ""), fields.get("n_classes", 0), **options)

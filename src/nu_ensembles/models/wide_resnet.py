@@ -14,7 +14,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jax import Array
 
-from nu_ensembles.checks import check_positive, check_whole
+from nu_ensembles.checks import check_flag, check_positive, check_whole
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.activations import biased_convolution, biased_relu, biased_relu_dropout
 from nu_ensembles.models.builtin import built_in, dtype_name
@@ -188,7 +188,7 @@ def wide_resnet(
         "depth": depth,
         "widen": check_whole(widen, "widen"),
         "dropout": check_positive(dropout, "dropout", zero_allowed=True, below=1),
-        "shared_dropout": bool(shared_dropout),
+        "shared_dropout": check_flag(shared_dropout, "shared_dropout"),
         "dtype": dtype_name(dtype),
     }
     return built_in("wide_resnet", FixupWideResNet, n_classes, options)

@@ -106,6 +106,11 @@ def check_labels(y: Any, classes: Sequence[Any] | np.ndarray | None, n_rows: int
                 f"Unknown label type: y holds fractions (row {fractions[0]}: {y[fractions[0]]:g}), and a classifier "
                 "needs classes; use whole numbers or strings."
             )
+        if len(y) and np.abs(y).max() >= 2**53:
+            raise InputError(
+                f"y holds {y[np.argmax(np.abs(y))]:.0f} as a floating-point number, and beyond 2^53 different labels "
+                "become the same one; give whole numbers of one type (int64, uint64) or text."
+            )
     if classes is None:
         try:
             found, codes = np.unique(y, return_inverse=True)
@@ -116,7 +121,10 @@ def check_labels(y: Any, classes: Sequence[Any] | np.ndarray | None, n_rows: int
         position = {label: number for number, label in enumerate(found.tolist())}
         if len(position) < len(found):
             raise InputError(f"classes names a class twice: {found.tolist()}; name each one once.")
-        strange = [label for label in dict.fromkeys(y.tolist()) if label not in position]
+        try:
+            strange = [label for label in dict.fromkeys(y.tolist()) if label not in position]
+        except TypeError:
+            raise InputError("y holds labels that are no text, number, boolean or date; give one of these.") from None
         if strange:
             raise InputError(
                 f"y holds the label {strange[0]!r}, which is not among the classes {found.tolist()}; leave its rows "

@@ -21,8 +21,8 @@ from nu_ensembles.storage.files import (
     write_stamped_json,
     write_yaml,
 )
+from nu_ensembles.storage.leftovers import sweep
 from nu_ensembles.storage.locks import PathLike, alone_in, claimed
-from nu_ensembles.storage.partials import sweep
 from nu_ensembles.storage.trees import flatten, flatten_like, unflatten, unflatten_like
 
 __all__ = [

@@ -17,15 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from nu_ensembles.errors import DamagedFileError, InputError
+from nu_ensembles.storage.leftovers import sweep, tidy
 from nu_ensembles.storage.locks import PathLike
-from nu_ensembles.storage.partials import partial_file, partial_folder, sweep
+from nu_ensembles.storage.partials import partial_file, partial_folder
 
+# Of settings, which people write.
+LARGEST_YAML, DEEPEST_YAML = 1 << 20, 50
 _STAMP = re.compile(rb',\n"sha256": "[0-9a-f]{64}"\n}\n')
 
 
 def refuse_existing(path: PathLike) -> None:
     """Raises before hours of work would end in a place that is taken already."""
     if os.path.lexists(path):
+        tidy(Path(os.path.abspath(path)))  # whoever was killed just after it was done
         kind = "folder" if os.path.isdir(path) else "file"
         raise InputError(f"The {kind} {os.fspath(path)} exists already: choose another {kind} or remove it.")
 
@@ -84,10 +88,20 @@ def read_yaml(path: PathLike, what: str) -> Any:
     import yaml
 
     raw = read_bytes(path, what)
+    if len(raw) > LARGEST_YAML:
+        raise DamagedFileError(f"{what} {os.fspath(path)} is larger than settings ever are: give the right file.")
     try:
-        # A few lines of aliases of aliases stand for more values than fit into any memory; we write none.
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(raw, yaml.SafeLoader)):
-            raise DamagedFileError(f"{what} {os.fspath(path)} refers to values by aliases (*): write them out.")
+        depth = 0
+        for token in yaml.scan(raw, yaml.SafeLoader):
+            # A few lines of aliases of aliases stand for more values than fit into any memory; we write none.
+            if isinstance(token, yaml.AliasToken):
+                raise DamagedFileError(f"{what} {os.fspath(path)} refers to values by aliases (*): write them out.")
+            # The time to read grows with the square of the depth.
+            name = type(token).__name__
+            depth += name.endswith(("SequenceStartToken", "MappingStartToken"))
+            depth -= name.endswith(("SequenceEndToken", "MappingEndToken")) or name == "BlockEndToken"
+            if depth > DEEPEST_YAML:
+                raise DamagedFileError(f"{what} {os.fspath(path)} is nested more than {DEEPEST_YAML} deep: correct it.")
         return yaml.safe_load(raw)
     except DamagedFileError:
         raise

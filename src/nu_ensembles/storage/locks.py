@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nu_ensembles.errors import InputError
+from nu_ensembles.storage.leftovers import lock_beside, sweep
 
 PathLike = str | os.PathLike[str]
 
@@ -41,12 +42,13 @@ def claimed(path: PathLike) -> Iterator[None]:
       InputError: another process, or another thread of this one, works for the same path.
     """
     path = Path(os.path.abspath(path))
-    beside = path.with_name(f".{path.name}.lock")
+    beside = lock_beside(path)
     if os.name == "nt" or not os.access(path.parent, os.W_OK):
         yield  # who writes there says why it cannot be written
         return
     handle = _opened(beside, path)
     try:
+        sweep(path.parent, path.name)
         yield
     finally:
         # While it is still locked: whoever opened it before finds that it is gone, and makes another.

@@ -85,6 +85,12 @@ def _column(name: str, series: Any, what: str) -> RawColumn:
     if dtype == nw.Boolean:
         # Arrow casts booleans to whole numbers only.
         return RawColumn(name, "number", np.asarray(series.cast(nw.Int8).cast(nw.Float64).to_numpy(), np.float64))
+    if dtype.is_integer() and not series.null_count():
+        # Arrow casts no whole number beyond 2^53: not each of them is a float.
+        return RawColumn(name, "number", np.asarray(series.to_numpy()).astype(np.float64))
+    if dtype.is_integer():
+        values = [np.nan if is_gap(value) else float(value) for value in series.to_list()]
+        return RawColumn(name, "number", np.array(values, np.float64))
     if dtype.is_numeric():
         return RawColumn(name, "number", np.asarray(series.cast(nw.Float64).to_numpy(), np.float64))
     if dtype == nw.Duration:

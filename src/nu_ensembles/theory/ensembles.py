@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError
 from nu_ensembles.theory.pac_bayes import Bound
 
@@ -53,6 +54,7 @@ class EnsemblesBound:
         )
 
 
+@checked
 def bound_over_ensembles(
     bounds: Sequence[Bound],
     *,

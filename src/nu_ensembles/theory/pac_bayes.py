@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.theory.prior import log_normaliser
 from nu_ensembles.theory.tails import BoundedLoss, SubGaussianLoss
@@ -66,6 +67,7 @@ class Bound:
         """The bound on the expected NLL of the ensemble."""
         return self.training_nll + self.variance + self.complexity
 
+    @checked
     def vacuous(self, n_classes: int) -> bool:
         """Whether the bound promises no more than guessing uniformly, whose NLL is ln c.
 
@@ -75,6 +77,7 @@ class Bound:
         return self.total >= float(np.log(n_classes))
 
 
+@checked
 def bound(
     *,
     member_nll: ArrayLike,
@@ -114,10 +117,10 @@ def bound(
     """
     if version not in VERSIONS:
         raise unknown_name("version", version, VERSIONS)
-    nlls, norms = (
-        np.atleast_1d(np.asarray(member_nll, float)),
-        np.atleast_1d(np.asarray(squared_norms, float)),
-    )
+    try:
+        nlls, norms = (np.atleast_1d(np.asarray(each, float)) for each in (member_nll, squared_norms))
+    except (TypeError, ValueError):
+        raise InputError("member_nll and squared_norms must be numbers, one of each per member.") from None
     if gamma_variance is None:
         gamma_variance = gamma if use_variance else 1.0
     if version == "as_printed" and (gamma_variance != gamma or n_grid != 1 or not use_variance):
@@ -150,6 +153,7 @@ def bound(
     )
 
 
+@checked
 def best_bound(grid: Sequence[float] = GAMMA_GRID, **arguments: Any) -> Bound:
     """The smallest corrected bound over a grid of gammas, paid for by a union bound over the grid.
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import erf
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError, unknown_name
 
 
@@ -30,6 +31,7 @@ FORMATS = {
 }
 
 
+@checked
 def log_normaliser(n_parameters: int, precision: str = "float32") -> float:
     """ln A = M · ln a in nats, for M parameters stored in `precision`.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nu_ensembles.errors import InputError
+from nu_ensembles.checks import check_positive
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class BoundedLoss:
     width: float
 
     def __post_init__(self) -> None:
-        _check_positive("width", self.width)
+        check_positive(self.width, "width")
 
     def psi(self, gamma: float, n_labeled: int) -> float:
         """Upper bound of the moment term.
@@ -50,7 +50,7 @@ class SubGaussianLoss:
     scale: float
 
     def __post_init__(self) -> None:
-        _check_positive("scale", self.scale)
+        check_positive(self.scale, "scale")
 
     def psi(self, gamma: float, n_labeled: int) -> float:
         """Upper bound of the moment term.
@@ -60,8 +60,3 @@ class SubGaussianLoss:
           n_labeled: n, size of Z.
         """
         return gamma**2 * n_labeled * self.scale**2 / 2.0
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not 0.0 < value < float("inf"):
-        raise InputError(f"{name} is {value}: give a positive, finite number.")

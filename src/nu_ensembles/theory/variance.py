@@ -14,6 +14,8 @@ from nu_ensembles.checks import check_name, check_whole
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.diversity import variance
 
+# That are drawn at once.
+MOST_LABELS = 1 << 28
 LABELS = ("without_replacement", "with_replacement", "shared", "uniform")
 
 
@@ -73,6 +75,8 @@ def simulated_variance(
     _check_counts(n_members, n_classes)
     n_points = check_whole(n_points, "n_points")
     check_name(labels, "label scheme", LABELS)
+    if (n_members + n_classes) * n_points > MOST_LABELS:
+        raise InputError(f"{n_points} points of {n_classes} classes do not fit into memory; simulate fewer points.")
     rng = np.random.default_rng(check_whole(seed, "seed", least=0))
     shape = (n_members, n_points)
     if labels == "without_replacement":

@@ -202,3 +202,36 @@ def test_a_fit_does_not_compile_its_small_operations_one_by_one(caplog: pytest.L
     programs = re.findall(r"Compiling jit\((\w+)\)", caplog.text)
     assert "steps_of_a_block" in programs
     assert len(programs) <= 12, programs
+
+
+@pytest.mark.skipif(os.name == "nt", reason="rights are others there")
+def test_a_folder_that_others_can_write_is_not_used_and_said_so(
+    jax_without_cache: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(SWITCH, str(tmp_path))
+    tmp_path.chmod(0o777)
+    compilation.use_persistent_cache.cache_clear()
+    with pytest.warns(UserWarning, match="because others can write there and would have them run"):
+        compilation.use_persistent_cache()
+    assert jax.config.values["jax_compilation_cache_dir"] is None
+    compilation.use_persistent_cache.cache_clear()
+    tmp_path.chmod(0o700)
+    compilation.use_persistent_cache()
+    assert jax.config.values["jax_compilation_cache_dir"] == str(tmp_path)
+    compilation.use_persistent_cache.cache_clear()
+
+
+def test_a_process_that_needs_ever_new_programs_forgets_the_old_ones_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(compilation, "_programs", set())
+    monkeypatch.setattr(jax, "clear_caches", lambda: done.append("forgotten"))
+    monkeypatch.setattr(compilation, "_trim", lambda: done.append("trimmed"))
+    for number in range(compilation.MOST_PROGRAMS):
+        compilation.note_program(number)
+        compilation.note_program(0)  # known
+    assert done == ["trimmed"] * (compilation.MOST_PROGRAMS // compilation.PROGRAMS_BETWEEN_TRIMS)
+    compilation.note_program("one more")
+    assert done[-2:] == ["forgotten", "trimmed"]
+    assert len(compilation._programs) == 0

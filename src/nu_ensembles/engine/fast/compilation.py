@@ -5,10 +5,13 @@ JAX's persistent cache is switched on at the first fit, so that a second process
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import functools
+import gc
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,9 @@ from nu_ensembles.backend import Backend
 
 SWITCH = "NU_ENSEMBLES_COMPILATION_CACHE"
 MOST_BYTES = 1 << 30
+# What one process keeps of the programs that it has compiled; `make torture` measures what fits of ever-new shapes add.
+MOST_PROGRAMS, PROGRAMS_BETWEEN_TRIMS = 128, 8
+_programs: set[Hashable] = set()
 # Names the file in which cuDNN's frontend looks up, once a process, which engines to leave out.
 ENGINE_RULES = "CUDNN_ERRATA_JSON_FILE"
 SLOW_ENGINES = Path(__file__).with_name("slow_cudnn_engines.json")
@@ -124,6 +130,28 @@ def _keep_below(folder: Path, most_bytes: int) -> None:
             return
         path.unlink(missing_ok=True)
         excess -= size
+
+
+def note_program(program: Hashable) -> None:
+    """Notes that a program is about to be compiled or used, and keeps a process that needs ever new ones from growing.
+
+    Every so many new ones it gives back what compiling them left in the allocator; after many more it forgets them all.
+    """
+    if program in _programs:
+        return
+    _programs.add(program)
+    if len(_programs) > MOST_PROGRAMS:
+        _programs.clear()
+        jax.clear_caches()
+    if len(_programs) % PROGRAMS_BETWEEN_TRIMS == 0:
+        gc.collect()
+        _trim()
+
+
+def _trim() -> None:
+    """Gives memory that is free within the process back to the system, where its C library can."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def leave_out_slow_engines() -> None:
