@@ -138,7 +138,8 @@ def tasks(found: Any) -> None:
         progress = run_cells(cells, folder, how, executor)
         seconds = time.perf_counter() - started
     elsewhere.measured = plain
-    found.add({"what": "tasks", "cells": progress.n_done, "seconds": seconds, "a_second": progress.n_done / seconds})
+    row = {"what": "tasks", "cells": progress.n_done, "seconds": seconds, "a_second": progress.n_done / seconds}
+    found.add({**row, "load": os.getloadavg()[0]})
 
 
 def main() -> None:
@@ -147,6 +148,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     in_a_namespace()
+    # Whatever else runs on this machine may have filled its memory; that is no reason to kill these workers.
+    os.environ["RAY_memory_monitor_refresh_ms"] = "0"  # noqa: SIM112
     import ray
 
     from recording import Recording

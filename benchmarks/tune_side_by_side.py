@@ -14,6 +14,7 @@ twelve of them; a TPE over learning rate, weight decay and beta. Each way runs o
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -27,7 +28,7 @@ SPACE = {
     "weight_decay": {"log": [1e-6, 1e-2]},
     "beta": {"log": [1e-4, 1e-1]},
 }
-WAYS = ("side by side", "no dropping", "lanes alone", "nu.fit")
+WAYS = ("side by side", "nu.fit", "no dropping", "lanes alone")
 
 
 def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -106,15 +107,17 @@ def main() -> None:
     if given.way:
         started = time.perf_counter()
         n_trials, best = by_fit() if given.way == "nu.fit" else by_tune(*_how(given.way))
-        print(f"{n_trials} {best} {time.perf_counter() - started}")
+        seconds, spent = time.perf_counter() - started, sum(os.times()[:2])
+        print(f"{n_trials} {best} {seconds} {spent}")
         return
     from recording import Recording
 
     found = Recording("tune-side-by-side", "python benchmarks/tune_side_by_side.py", ("way",), given.out, steps=STEPS)
     for way in WAYS:
         said = subprocess.run([sys.executable, __file__, "--way", way], check=True, stdout=subprocess.PIPE, text=True)
-        n_trials, best, seconds = said.stdout.split()[-3:]
-        found.add({"way": way, "trials": int(n_trials), "best_nll": float(best), "seconds": float(seconds)})
+        n_trials, best, seconds, spent = said.stdout.split()[-4:]
+        row = {"way": way, "trials": int(n_trials), "best_nll": float(best), "seconds": float(seconds)}
+        found.add({**row, "processor_seconds": float(spent), "load": os.getloadavg()[0]})
         print(f"{way}: {float(seconds):.1f} s for {n_trials} trials", flush=True)
 
 

@@ -78,6 +78,7 @@ class World:
         self.fitted["Bound"] = nu.theory.bound(**self.bounds)
         self.fitted["EnsembleClassifier"].save(self.place / "model")
         self.fitted["NuEnsembleClassifier"].save(self.place / "nu-model")
+        np.save(self.place / "rows.npy", self.x)
         write_predictions(self.place / "rows.csv", self.probabilities, ["a", "b", "c"])
         self.number = 0
 
@@ -176,6 +177,7 @@ class World:
             "Calibrator.fit": member,
             "FittedCalibrator.apply": {"probabilities": self.probabilities},
             "FittedCalibrator.from_state": {"state": self.fitted["FittedCalibrator"].state()},
+            "datasets.open_rows": {"source": self.place / "rows.npy"},
             "datasets.read_table": {"path": self.place / "rows.csv", "target": "prediction"},
             "datasets.write_predictions": {"path": self.new(".csv"), "classes": ["a", "b", "c"]},
             "datasets.published_split": {"n_rows": 20, "n_validation": 2, "n_unlabeled": 2},

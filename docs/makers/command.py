@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from makers import (
     benchmarks,
     choices,
+    clusters,
     commits,
     corruptions,
     deployment,
@@ -28,6 +29,7 @@ MAKERS: dict[str, Maker] = {
     "readme": readme.MAKER,
     "benchmarks": benchmarks.MAKER,
     "choices": choices.MAKER,
+    "clusters": clusters.MAKER,
     "studies": studies.MAKER,
     "rivals": rivals.MAKER,
     "performance": performance.MAKER,

@@ -123,6 +123,13 @@ def test_a_value_that_nothing_can_be_trained_with_is_refused_before_the_search()
         nu.tune({"dropout": [0, 2]}, X, Y, U, n_trials=2)
 
 
+def test_unlabelled_rows_that_stay_in_a_file_are_refused(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("nu_ensembles.problem.lazily.FEW_BYTES", 0)
+    np.save(tmp_path / "u.npy", U)
+    with pytest.raises(InputError, match="stay in their files"):
+        nu.tune(SPACE, X, Y, str(tmp_path / "u.npy"), n_trials=2)
+
+
 def test_random_draws_do_not_depend_on_how_many_there_are(whole) -> None:
     draws = ParameterDraws(whole.setting.space, whole.objectives, 0, "random")
     few, many = draws.of_generation(0, 2, {}), draws.of_generation(0, 5, {})

@@ -15,11 +15,6 @@ ALL_PUBLIC = """
 import public
 names, left_out = public.names(), {n for group in public.LEFT_OUT.values() for n in group.split()}
 assert left_out <= set(names), left_out - set(names)
-import tempfile, pathlib
-world = public.World(pathlib.Path(tempfile.mkdtemp()) / "world")
-for name in public.called_names():
-    function, right = world.call(name)
-    assert public.parameters_of(function, right) or not right, name
 print(len(names) - len(left_out))
 """
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from nu_ensembles.checks import checked, shown
 from nu_ensembles.datasets.array_rows import ImageRows, MappedRows, mapped_array
 from nu_ensembles.datasets.arrow_pieces import ARROW, PARQUET, ArrowPiece, FragmentPiece, ParquetPiece, Piece
 from nu_ensembles.datasets.arrow_rows import ArrowRows
 from nu_ensembles.datasets.image_files import IMAGE_ENDINGS
+from nu_ensembles.datasets.table import ReadOptions
 from nu_ensembles.errors import InputError
 from nu_ensembles.rows import LazyRows
 
@@ -27,6 +29,7 @@ def is_source(rows: Any) -> bool:
     return isinstance(rows, str | os.PathLike | np.memmap | LazyRows) or _is_data_set(rows)
 
 
+@checked
 def open_rows(
     source: Any,
     what: str = "X_unlabeled",
@@ -61,6 +64,10 @@ def open_rows(
         fragments = list(source.get_fragments())
         pieces: list[Piece] = [FragmentPiece(each, source.schema, at) for at, each in enumerate(fragments)]
         return _table(pieces, what, what, columns, ignore)
+    if not isinstance(source, str | os.PathLike) or "\0" in str(source):
+        raise InputError(f"Rows are opened from the path of files, a data set or a mapped array, not {shown(source)}.")
+    # Refuses sizes and channels that no image has.
+    ReadOptions(ignore=ignore, image_size=image_size, channels=channels)
     files = _files(Path(source))
     endings = {file.suffix.lower() for file in files}
     if endings <= set(PARQUET):

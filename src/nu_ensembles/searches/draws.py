@@ -121,7 +121,7 @@ def imported_optuna() -> Any:
       MissingExtraError: it is not installed.
     """
     try:
-        import optuna
+        import optuna  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise MissingExtraError("A search of hyper-parameters (tune)", "tune") from error
     optuna.logging.set_verbosity(optuna.logging.ERROR)

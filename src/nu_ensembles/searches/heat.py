@@ -3,8 +3,7 @@
 A trial is a lane for each fold and member. All trials share initialisations, batches and random labels (common random
 numbers), and are scored at every stop on rows that they did not train on. Where ensembles share a program (on a GPU),
 all trials are one; on a CPU every trial is a program of its own, the same compiled one, and there are as many threads
-as cores: eight trials of small perceptrons on two cores train in 0.5 s each where one after another takes 1.0 s
-(`benchmarks/tune_side_by_side.py`).
+as cores (`benchmarks/tune_side_by_side.py` measures what that gains).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Leases:
     """
 
     def __init__(self, engine: Any, study: int, place: str = "", seconds: float = USUAL_SECONDS) -> None:
-        import sqlalchemy as sql
+        import sqlalchemy as sql  # pyright: ignore[reportMissingImports]
 
         self._engine, self._study, self._sql = engine, study, sql
         self._place, self._owner, self.seconds = place[:500], uuid.uuid4().hex, seconds

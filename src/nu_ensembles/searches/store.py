@@ -77,7 +77,7 @@ class TrialStore:
     def shown(self) -> str:
         """The database's address without a password."""
         with contextlib.suppress(Exception):
-            import sqlalchemy
+            import sqlalchemy  # pyright: ignore[reportMissingImports]
 
             return sqlalchemy.engine.make_url(self._url).render_as_string(hide_password=True)
         return "the database"
@@ -138,7 +138,7 @@ class TrialStore:
         self._engine.dispose()
 
     def _storage(self) -> Any:
-        import sqlalchemy
+        import sqlalchemy  # pyright: ignore[reportMissingImports]
 
         url = sqlalchemy.engine.make_url(self._url)
         # Without a driver's name SQLAlchemy would look for the older of PostgreSQL's two.
@@ -148,13 +148,13 @@ class TrialStore:
         return self._optuna.storages.RDBStorage(url.render_as_string(hide_password=False), engine_kwargs=how)
 
     def _passing(self) -> tuple[type[Exception], ...]:
-        import sqlalchemy
+        from sqlalchemy import exc  # pyright: ignore[reportMissingImports]
 
-        return sqlalchemy.exc.DBAPIError, self._optuna.exceptions.StorageInternalError
+        return exc.DBAPIError, self._optuna.exceptions.StorageInternalError
 
     @contextlib.contextmanager
     def _in_reach(self) -> Iterator[None]:
-        import sqlalchemy
+        from sqlalchemy import exc  # pyright: ignore[reportMissingImports]
 
         try:
             yield
@@ -162,14 +162,14 @@ class TrialStore:
             raise InputError(f"The storage {self.shown} needs a driver that is not installed: {error}.") from None
         except self._optuna.exceptions.DuplicatedStudyError:
             raise other_work(f"The search in {self.shown}") from None
-        except (sqlalchemy.exc.ArgumentError, ValueError) as error:
+        except (exc.ArgumentError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(
                 f"--storage is an address such as sqlite:///search.db or postgresql://user@host/name, not one that "
                 f"leads to this: {error}."
             ) from None
-        except (sqlalchemy.exc.SQLAlchemyError, self._optuna.exceptions.StorageInternalError, RuntimeError) as error:
+        except (exc.SQLAlchemyError, self._optuna.exceptions.StorageInternalError, RuntimeError) as error:
             cause = " ".join(str(error.__cause__ or error).split())[:200]
             raise InputError(
                 f"The database {self.shown} cannot be used ({cause}): see that it runs and its address is right, then "

@@ -20,6 +20,7 @@ from nu_ensembles.errors import InputError
 from nu_ensembles.lifecycle.folder import LifeFolder
 from nu_ensembles.problem import labelled_pair, prepare
 from nu_ensembles.progress import step_bar
+from nu_ensembles.rows import LazyRows
 from nu_ensembles.searches.draws import USUAL_GENERATION, ParameterDraws, SamplerName, imported_optuna
 from nu_ensembles.searches.leases import USUAL_SECONDS
 from nu_ensembles.searches.naming import Fixed, check_space
@@ -141,6 +142,10 @@ def tune(
     problem = prepare(
         x, y, x_unlabeled, None, classes, standardize, names=("x", "x_unlabeled"), column_types=column_types
     )
+    if isinstance(problem.x_unlabeled, LazyRows):
+        raise InputError(
+            "A search trains on unlabelled rows in memory, and these stay in their files; give an array of some."
+        )
     settings = Settings(
         batch_size=batch_size,
         unlabeled_batch_size=unlabeled_batch_size,

@@ -123,6 +123,7 @@ def fit(
     )
     if method is None:
         method = Nu() if problem.n_unlabeled else Standard()
+    cluster = ray_cluster(plan)
     settings = Settings(
         batch_size=batch_size,
         unlabeled_batch_size=unlabeled_batch_size,
@@ -132,7 +133,7 @@ def fit(
         augment_unlabeled=augment_unlabeled,
         optimiser=optimizer,
         dtype=dtype,
-        plan="auto" if (cluster := ray_cluster(plan)) is not None else plan,
+        plan=plan if isinstance(plan, str) and cluster is None else "auto",
         deterministic=deterministic,
     )
     held_out = None

@@ -13,6 +13,7 @@ import hashlib
 import os
 import socket
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -27,6 +28,7 @@ from nu_ensembles.lifecycle.state import KeptState, StateIndex
 from nu_ensembles.methods import Members, Networks
 from nu_ensembles.models import split_variables, variable_shapes
 from nu_ensembles.problem import plain_seed
+from nu_ensembles.rows import LazyRows
 from nu_ensembles.training.idle_members import warn_of_idle_members
 from nu_ensembles.training.job import TrainingJob
 from nu_ensembles.training.run_folder import RunFolder
@@ -113,7 +115,7 @@ _NO_MORE: Any = object()
 
 def _ray() -> Any:
     try:
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise MissingExtraError("A Ray cluster", "ray") from error
     return ray
@@ -150,7 +152,10 @@ def connected(cluster: RayCluster) -> Iterator[None]:
 
     def connect() -> None:
         try:
-            ray.init(address=where, **quiet)
+            with warnings.catch_warnings():
+                # Of forks beside JAX's threads; what Ray starts is another program at once.
+                warnings.simplefilter("ignore", RuntimeWarning)
+                ray.init(address=where, **quiet)
         except BaseException as error:
             failed.append(error)
 
@@ -206,7 +211,12 @@ def ray_cluster(plan: Any) -> RayCluster | None:
 
 
 def refuse_members_that_meet(job: TrainingJob) -> None:
-    """Refuses a method whose members cannot be tasks."""
+    """Refuses a method whose members cannot be tasks, and rows that cannot be sent along."""
+    if isinstance(job.problem.x_unlabeled, LazyRows):
+        raise InputError(
+            "Tasks of a cluster get their rows in memory, and these unlabelled rows stay in files; use plan='auto', or "
+            "give an array of some of them."
+        )
     if not job.method.is_independent or not job.method.is_one_training:
         raise InputError(
             f"The members of {job.method.name!r} do not train independently in one training, so they cannot be tasks "

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import functools
 import json
 import platform
 import shutil
@@ -44,12 +45,6 @@ PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy", "scipy", "scikit-learn")
 def environment() -> dict[str, Any]:
     """Machine and versions, for everything that is measured."""
     device = jax.devices()[0]
-    versions = {}
-    for name in PACKAGES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            versions[name] = "absent"
     return {
         "nu_ensembles": __version__,
         "python": platform.python_version(),
@@ -57,8 +52,17 @@ def environment() -> dict[str, Any]:
         "backend": device.platform,
         "device": device.device_kind,
         "n_devices": len(jax.devices()),
-        "versions": versions,
+        "versions": {name: _version(name) for name in PACKAGES},
     }
+
+
+@functools.cache
+def _version(package: str) -> str:
+    """Of what is installed; looked up once, which takes longer than a small task of a cluster."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "absent"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

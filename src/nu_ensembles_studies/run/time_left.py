@@ -22,7 +22,7 @@ class TimeLeft:
     """
 
     def __init__(self, pending: Sequence[StudyCell], n_before: int, verbose: int) -> None:
-        self.left = list(pending)
+        self.left = {cell.identity: cell for cell in pending}
         self.n_total, self.n_done, self.verbose = n_before + len(pending), n_before, verbose
         self.rates: dict[tuple[str, ...], float] = {}
         self.started = time.perf_counter()
@@ -77,7 +77,7 @@ class TimeLeft:
     def ended(self, cell: StudyCell, seconds: float) -> None:
         """Takes note of a cell that took so long."""
         self.learn(cell, seconds)
-        self.left = [each for each in self.left if each.identity != cell.identity]
+        self.left.pop(cell.identity, None)
         self.n_done += 1
 
     def tell(self, cell: StudyCell, reason: str) -> None:
@@ -89,7 +89,7 @@ class TimeLeft:
 
     def _so_far(self) -> str:
         taken = _clock(time.perf_counter() - self.started)
-        left = self.estimate(self.left, guess=True)
+        left = self.estimate(list(self.left.values()), guess=True)
         about = "" if left is None or not self.left else f", about {_clock(left)} left"
         return f"[{self.n_done}/{self.n_total} cells, {taken}{about}]"
 

@@ -67,12 +67,13 @@ def test_here_all_come_back_and_items_are_asked_for_one_by_one() -> None:
 
 
 def test_a_place_that_there_is_not_and_options_that_belong_to_another_are_refused() -> None:
-    for arguments, said in (
-        (("rya",), "Did you mean 'ray'"),
-        (("here", "10.0.0.1:6379"), "belong to a Ray cluster"),
-        (("processes", None, 1.0, 0.5), "belong to a Ray cluster"),
-    ):
-        with pytest.raises(InputError, match=said), executor_on(*arguments):
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"on": "rya"}, "Did you mean 'ray'"),
+        ({"on": "here", "address": "10.0.0.1:6379"}, "belong to a Ray cluster"),
+        ({"on": "processes", "gpus_per_task": 0.5}, "belong to a Ray cluster"),
+    ]
+    for arguments, said in wrong:
+        with pytest.raises(InputError, match=said), executor_on(**arguments):
             pass
 
 
