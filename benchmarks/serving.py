@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -101,11 +102,12 @@ def main() -> None:
                 found["server_cpu_ms"] = 1e3 * (cpu_seconds(server.pid) - before) / (n_requests + min(2000, n_requests))
             finally:
                 server.terminate()
+    found["load"] = os.getloadavg()[0]
     recording.add({"clients": options.clients, "requests": n_requests} | found)
     print(
         f"{options.clients} clients, {n_requests} requests: {found['rate']:.0f} a second, median {found['p50_ms']:.1f} "
         f"ms, p99 {found['p99_ms']:.1f} ms; {found['server_cpu_ms']:.3f} ms of the server's processor time a request; "
-        f"largest difference of an answer {found['worst']:.1e}."
+        f"largest difference of an answer {found['worst']:.1e}; load {found['load']:.0f}."
     )
 
 

@@ -128,8 +128,18 @@ def accuracy() -> str:
 
 
 def fits() -> str:
+    """Whole fits with the rule as it is."""
+    return _fits("deployment-fits")
+
+
+def earlier_fits() -> str:
+    """Whole fits with the rule of two candidates."""
+    return _fits("deployment-fits-of-two")
+
+
+def _fits(name: str) -> str:
     """Whole fits against both standard ensembles, where the shift hurts and where it does not."""
-    found = stored("deployment-fits")
+    found = stored(name)
     head = ["the standard ensemble, stopped early", "the shift", "fits", "NLL of ν", "worst", "most, in nats"]
     head += ["ECE lower", "accuracy"]
     rows = []
@@ -156,6 +166,18 @@ def fits() -> str:
         f"worst {_percent(max(sources) - 1, 0)}."
     )
     return "\n".join([*table(head, rows), "", sentence, ""])
+
+
+def cost() -> str:
+    """Processor seconds of a fit where rows differ, and where they do not."""
+    found = stored("deployment-cost")
+    rows = []
+    for differing in (each for each in found["fits"] if each["differs"]):
+        same = next(e for e in found["fits"] if not e["differs"] and e["shift"] == differing["shift"])
+        pairs = zip(same["seconds"], differing["seconds"], strict=True)
+        rows.append([differing["shift"], *(f"{one:.1f} → {other:.1f} s" for one, other in pairs)])
+    sentence = f"{found['n_labels']} labels, by `{found['command']}`."
+    return "\n".join([*table(["shift", "first fit of a process", "second fit"], rows), "", sentence, ""])
 
 
 def scaling() -> str:
@@ -197,9 +219,11 @@ MAKER = Maker(
         "deployment-rules.md": rules,
         "deployment-rules-of-two.md": earlier_rules,
         "deployment-scaling.md": scaling,
+        "deployment-cost.md": cost,
         "deployment-accuracy.md": accuracy,
         "deployment-priors.md": priors,
         "deployment-labels.md": labels,
         "deployment-fits.md": fits,
+        "deployment-fits-of-two.md": earlier_fits,
     }
 )

@@ -33,7 +33,15 @@ def serving() -> str:
     """Requests a second of the server."""
 
     def lines(found: Found) -> list[str]:
-        header = ["clients", "requests", "a second", "median, ms", "p99, ms", "server's processor time a request, ms"]
+        header = [
+            "clients",
+            "requests",
+            "a second",
+            "median, ms",
+            "p99, ms",
+            "server's processor time a request, ms",
+            "load",
+        ]
         rows = [
             [
                 str(row["clients"]),
@@ -42,10 +50,12 @@ def serving() -> str:
                 f"{row['p50_ms']:.1f}",
                 f"{row['p99_ms']:.1f}",
                 f"{row['server_cpu_ms']:.3f}",
+                f"{row['load']:.0f}",
             ]
             for row in found["rows"]
         ]
-        return table(header, rows)
+        note = "Load: processes that wanted the machine's cores, the benchmark's own two among them."
+        return [*table(header, rows), "", note]
 
     return on_devices("serving", "python benchmarks/serving.py", lines)
 

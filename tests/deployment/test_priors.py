@@ -48,6 +48,16 @@ def test_where_more_than_shares_differs_none_are_believed() -> None:
     assert estimate_priors(["a", "b"], out_of_fold, y, on_u, x, u + np.array([3.0, -3.0])) is None
 
 
+def test_shares_that_the_labels_leave_open_are_not_moved_whatever_the_test_says() -> None:
+    # Nine classes and labels that say next to nothing: the ensemble happens to predict class 5 more often.
+    rng = np.random.default_rng(1)
+    y, x, u = np.arange(72) % 9, rng.normal(size=(72, 4)), rng.normal(size=(800, 4))
+    out_of_fold = rng.dirichlet(np.full(9, 2.0), size=72)
+    on_u = rng.dirichlet(2.0 + 1.0 * (np.arange(9) == 5), size=800)
+    assert same_classes_predicted(out_of_fold, on_u) < 0.005
+    assert estimate_priors([*"abcdefghi"], out_of_fold, y, on_u, x, u) is None
+
+
 def test_predicted_classes_are_counted() -> None:
     mostly, half = np.tile([[0.9, 0.1]], (90, 1)), np.array([[0.9, 0.1], [0.1, 0.9]] * 45)
     assert same_classes_predicted(half, half) == 1

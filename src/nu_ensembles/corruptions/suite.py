@@ -86,8 +86,9 @@ def corrupt(
     """
     images = check_images(images)
     check_choice(name, severity)
-    if sources is not None and not isinstance(sources, Sequence):
-        raise InputError("sources must be a list with a random source for each image.")
+    given = isinstance(sources, Sequence) and all(isinstance(each, Source) for each in sources)
+    if sources is not None and not given:
+        raise InputError("sources must be a list of NumPy's RandomState or Generator, one for each image.")
     if sources is not None and len(sources) != len(images):
         raise InputError(f"There are {len(sources)} random sources for {len(images)} images: give one for each.")
     if not isinstance(seed, int | np.integer) or seed < 0:

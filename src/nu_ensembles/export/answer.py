@@ -20,9 +20,9 @@ OUTPUTS = ("probabilities", "members", "uncertainty")
 
 def check_outputs(outputs: Sequence[str]) -> tuple[str, ...]:
     """The outputs that are asked for, in the order of `OUTPUTS`."""
-    asked = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+    asked = (outputs,) if isinstance(outputs, str) or not isinstance(outputs, Sequence) else tuple(outputs)
     for each in asked:
-        if each not in OUTPUTS:
+        if not isinstance(each, str) or each not in OUTPUTS:
             raise unknown_name("output", each, OUTPUTS)
     if not asked:
         raise InputError(f"Ask for at least one output: {', '.join(OUTPUTS)}.")

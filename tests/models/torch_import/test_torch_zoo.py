@@ -85,8 +85,6 @@ ZOO: dict[str, tuple[Callable[[], Any], int]] = {
     "timm mixer": (of_timm("mixer_s32_224", img_size=64), 64),
     "timm convnext": (of_timm("convnext_atto"), 64),
     "timm efficientnet": (of_timm("tf_efficientnet_b0"), 64),  # with uneven SAME padding
-    "timm nfnet": (of_timm("test_nfnet"), 64),
-    "timm coat": (of_timm("coat_lite_tiny", img_size=64), 64),
 }
 
 
