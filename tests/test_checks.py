@@ -82,7 +82,8 @@ def example(
 
 def test_a_signature_lets_through_what_it_says() -> None:
     assert example(3, name="b") == "3 None b p [] 0"
-    assert example(np.int64(3), np.float32(0.5), path=Path("q"), values=np.array([1.0, 2.0]), x=object) is not None
+    given: list[Any] = [np.int64(3), np.float32(0.5), np.array([1.0, 2.0])]
+    assert example(given[0], given[1], path=Path("q"), values=given[2], x=object) is not None
     assert inspect.signature(example).parameters["rate"].default is None
 
 

@@ -134,5 +134,5 @@ def test_rows_of_large_sets_are_those_of_whole_orders(monkeypatch: pytest.Monkey
     assert all(np.array_equal(one, other) for one, other in zip(drawn(), whole, strict=True))
 
 
-def _of(assembly: Any) -> tuple[Any, ...]:
+def _of(assembly: Any) -> tuple[Any, Any, Any]:
     return assembly.program, assembly.lanes, assembly.data

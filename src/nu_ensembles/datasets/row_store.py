@@ -212,7 +212,7 @@ def require_room(n_bytes: int, what: str) -> None:
 def _write(folder: Path, parts: Iterable[RawTable], n_rows: int, small: Sequence[bool], what: str) -> None:
     levels: dict[int, dict[str, int]] = {}
     columns: list[StoredColumn] = []
-    written = 0
+    dtype, written = np.dtype([]), 0
     with storage.new_folder(folder) as aside, open(aside / _RECORDS, "wb") as file:
         for table in parts:
             if not columns:

@@ -37,7 +37,7 @@ FEWER_TRIALS = {"xla_gpu_experimental_enable_fusion_autotuner": False}
 SAME_BITS = {"xla_gpu_deterministic_ops": True}
 
 
-def jitted_quickly(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+def jitted_quickly(function: Callable[..., Any], **options: Any) -> jax.stages.Wrapped:
     """`jax.jit` for programs that run before the steps or once in hundreds of them.
 
     On a GPU XLA takes the first kernels that do instead of timing several; they are compiled beside the steps, whose
