@@ -87,7 +87,8 @@ def both(request: pytest.FixtureRequest) -> tuple[Model, Any, np.ndarray, str]:
     network = make()
     for module in network.modules():
         if isinstance(module, (nn.BatchNorm2d, nn.LayerNorm)):
-            nn.init.normal_(module.weight), nn.init.normal_(module.bias)
+            nn.init.normal_(module.weight)
+            nn.init.normal_(module.bias)
     model = from_torch(network, (1, *row_shape), same_start=True)
     return model, network, np.random.default_rng(0).normal(size=(5, *row_shape)).astype(np.float32), request.param
 

@@ -54,9 +54,11 @@ def test_the_generators_of_the_user_go_on_as_if_nothing_had_been_drawn() -> None
         np.random.random()  # noqa: NPY002
         return net()
 
-    torch.manual_seed(5), np.random.seed(5)  # noqa: NPY002
+    torch.manual_seed(5)
+    np.random.seed(5)  # noqa: NPY002
     expected = torch.rand(3), np.random.random(3)  # noqa: NPY002
-    torch.manual_seed(5), np.random.seed(5)  # noqa: NPY002
+    torch.manual_seed(5)
+    np.random.seed(5)  # noqa: NPY002
     members(from_torch(drawing_everywhere, (1, 3)))
     np.testing.assert_array_equal(torch.rand(3), expected[0])
     np.testing.assert_array_equal(np.random.random(3), expected[1])  # noqa: NPY002
