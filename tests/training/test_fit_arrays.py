@@ -328,7 +328,7 @@ def bad_calls(blobs) -> dict[str, tuple[dict[str, Any], str]]:
         "class not listed": ({"classes": [0, 1]}, "y holds the label 2, which is not among the classes"),
         "no member": ({"n_members": 0}, "n_members must be a whole number of at least 1, not 0"),
         "unknown model": ({"model": "lenett"}, "Unknown model 'lenett'. Did you mean 'lenet'"),
-        "no model": ({"model": jnp.tanh}, "model must be a name or a nu.Model, not a"),
+        "no model": ({"model": jnp.tanh}, "model must be text or a network \\(nu.Model\\), not <Pjit"),
         "too many logits": (
             {"model": models.mlp(5)},
             r"turns two rows into \(2, 5\) where \(2, 3\) is expected: one logit",
