@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,9 @@ def arguments(data: tuple[Path, Path], run_folder: Path, *more: str) -> list[str
 def stopped(where: str, number: signal.Signals, command: list[str]) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     call = [sys.executable, "-c", STOPPED, where, str(int(number)), *command]
-    return subprocess.run(call, capture_output=True, text=True, env=environment, check=False)
+    # A shell lets what it starts in the background ignore Ctrl-C, and so does the command then.
+    heeds = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    return subprocess.run(call, capture_output=True, text=True, env=environment, check=False, preexec_fn=heeds)
 
 
 def weights(model: Path) -> dict[str, np.ndarray]:
