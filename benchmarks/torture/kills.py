@@ -32,8 +32,8 @@ class Steps:
 def steps_counted() -> Iterator[type[Steps]]:
     real = Run._steps_of_a_block
 
-    def counting(self: Run, block: Any, end: int) -> Any:
-        found = real(self, block, end)
+    def counting(self: Run, data: Any, block: Any, end: int) -> Any:
+        found = real(self, data, block, end)
         n = (end - self.step) * self.lanes.n_lanes
         Steps.done, Steps.most = Steps.done + n, max(Steps.most, n)
         return found

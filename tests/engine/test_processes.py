@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -88,8 +89,10 @@ def test_a_killed_run_goes_on_with_another_number_of_processes(folder: Path, alo
     ended = run("killed", folder, 3)
     assert ended[1].returncode == 9
     for other in (ended[0], ended[2]):
-        assert other.returncode == 3
-        assert "InputError: Another process of this training is gone; start all of them again" in other.stdout
+        # JAX's own service, when it is quicker to notice, ends the process.
+        assert other.returncode in (3, -signal.SIGABRT), other.stdout
+        if other.returncode == 3:
+            assert "InputError: Another process of this training is gone; start all of them again" in other.stdout
     shards = [folder / "run" / "checkpoints" / f"shard-{number}" for number in range(3)]
     assert all((shard / "checkpoint.json").exists() for shard in shards)
     shutil.copytree(folder / "run", folder / "kept")
