@@ -44,7 +44,7 @@ def _tables(x: np.ndarray, y: np.ndarray) -> Iterator[tuple[str, bytes, str | No
     lines = ["a,b,c,d,y", *(",".join([*map(str, row), str(label)]) for row, label in zip(x, y, strict=True))]
     words = ["size;when;price;y", *(f"{'SML'[n % 3]};2024-01-{1 + n % 28:02d};{n}.5;{'ab'[n % 2]}" for n in range(30))]
     csv, tsv = "\n".join(lines).encode(), "\n".join(words).replace(";", "\t").encode()
-    yield from (("csv", csv, "y"), ("csv.gz", gzip.compress(csv), "y"), ("tsv", tsv, "y"))
+    yield from (("csv", csv, "y"), ("csv.gz", gzip.compress(csv, mtime=0), "y"), ("tsv", tsv, "y"))
     for name, save in (("npz", np.savez), ("packed.npz", np.savez_compressed)):
         file = io.BytesIO()
         save(file, X=x, y=y)
@@ -147,7 +147,7 @@ def hostile(place: Path, rng: np.random.Generator) -> list[tuple[str, Callable[[
         (place / name).write_bytes(raw)
         found.append((name, lambda: read_table(place / name, target)))
 
-    table("bomb.csv.gz", gzip.compress(b"a,y\n" + b"0,0\n" * 10_000_000, 9))
+    table("bomb.csv.gz", gzip.compress(b"a,y\n" + b"0,0\n" * 10_000_000, 9, mtime=0))
     table("line.csv", b"a,y\n" + b"1" * 3_000_000 + b",0\n")
     table("wide.csv", b",".join(b"c%d" % n for n in range(20_000)) + b",y\n" + b"1," * 20_000 + b"a\n")
     table("zero.csv", b"a,b,y\n1,2,x\0z\n2,3,xz\n3,3,q\n")
