@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,8 @@ OPTIONS = (
 # Runs the command line in its own process and sends that process a signal right after a checkpoint was written, or
 # while the search is under way: the same moment every time, without any waiting.
 STOPPED = """
-import os, sys
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores Ctrl-C
 from nu_ensembles.cli import main
 from nu_ensembles.engine.checkpoints import CheckpointFolder
 from nu_ensembles.tuning.scores import OutOfFold
@@ -64,9 +64,7 @@ def arguments(data: tuple[Path, Path], run_folder: Path, *more: str) -> list[str
 def stopped(where: str, number: signal.Signals, command: list[str]) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     call = [sys.executable, "-c", STOPPED, where, str(int(number)), *command]
-    # A shell lets what it starts in the background ignore Ctrl-C, and so does the command then.
-    heeds = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    return subprocess.run(call, capture_output=True, text=True, env=environment, check=False, preexec_fn=heeds)
+    return subprocess.run(call, capture_output=True, text=True, env=environment, check=False)
 
 
 def weights(model: Path) -> dict[str, np.ndarray]:

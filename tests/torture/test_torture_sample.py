@@ -27,8 +27,8 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("part", "n_attempts"),
     [
-        ("files-0", 60),
-        ("arguments-0", 300),
+        ("files-0", 30),
+        ("arguments-0", 150),
         pytest.param("commands", 40, marks=pytest.mark.slow),
         pytest.param("kills-0", 20, marks=pytest.mark.slow),
         pytest.param("faults", 150, marks=pytest.mark.slow),
