@@ -44,7 +44,7 @@ pytest: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(STAMP)
-	NU_ENSEMBLES_TEST_OPTIMISED=1 $(BIN)/python -m pytest -m slow
+	NU_ENSEMBLES_TEST_OPTIMISED=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 SEED ?= 0
 torture: $(STAMP)
