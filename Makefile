@@ -8,7 +8,7 @@ VERSIONS ?= -c constraints.txt
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test lint test-slow torture tables docs wheel smoke benchmark clean
+.PHONY: help demo test lint pytest test-slow torture tables docs wheel smoke benchmark clean
 
 help:
 	@echo "make demo       set up, train on the embedded digits, print a table, write demo-report/report.html"
@@ -35,12 +35,16 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-# Two processes: a test compiles on one core most of its time. Tests of a file share what its fixtures trained.
-test: $(STAMP) lint
+# The linters use one core, and the tests two processes, most of whose time is compiling: all three beside one another.
+test: $(STAMP)
+	@$(MAKE) --no-print-directory -j2 lint pytest
+
+# Tests of a file share what its fixtures trained.
+pytest: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(STAMP)
-	NU_ENSEMBLES_TEST_OPTIMISED=1 $(BIN)/python -m pytest -m slow
+	NU_ENSEMBLES_TEST_OPTIMISED=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 SEED ?= 0
 torture: $(STAMP)

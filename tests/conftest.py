@@ -26,8 +26,11 @@ hypothesis.settings.load_profile("compiling")
 @pytest.fixture(scope="session", autouse=True)
 def compiled_programs_of_this_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keeps compiled programs in a folder of the session, where subprocesses find them, not in the user's own."""
+    base = tmp_path_factory.getbasetemp()
+    # The processes of `-n 2` have a folder each beneath the session's.
+    session = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NU_ENSEMBLES_COMPILATION_CACHE", str(tmp_path_factory.mktemp("compiled")))
+        patch.setenv("NU_ENSEMBLES_COMPILATION_CACHE", str(session / "compiled"))
         yield
 
 

@@ -99,12 +99,16 @@ def main() -> int:
 def in_a_process(name: str, how: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """What a part found; a part that dies or never ends has failed."""
     out, part = folder / f"{name}.json", PARTS[name]
-    command = [sys.executable, *sys.argv, "--part", name, "--out", str(out)]
-    # One core each, and nothing of an earlier run at hand: no compiled program, no data.
+    command = [sys.executable, str(Path(__file__).parent), *sys.argv[1:], "--part", name, "--out", str(out)]
+    # One core each, and nothing of an earlier run at hand: no compiled program, no data. An argument may be the name of
+    # a file: it is written in a folder that goes.
+    (folder / name).mkdir()
     own = {"XDG_CACHE_HOME": str(folder / name / "cache"), "TMPDIR": str(folder), "OMP_NUM_THREADS": "1"}
     seconds = 60 * how.minutes * 2 * part.share + 600
     try:
-        done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True, timeout=seconds)
+        done = subprocess.run(
+            command, cwd=folder / name, env={**os.environ, **own}, capture_output=True, text=True, timeout=seconds
+        )
         said = f"ended with {done.returncode}: {done.stderr[-2000:]}"
     except subprocess.TimeoutExpired:
         said = f"did not end in {seconds:.0f} s"

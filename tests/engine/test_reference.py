@@ -250,7 +250,7 @@ FORMS = {"lenet": ["feature_group_count = 2"], "wide resnet": ["feature_group_co
 
 
 @pytest.mark.usefixtures("on_a_gpu")
-@trainings(NETWORKS, slow=["perceptron"])
+@trainings(NETWORKS, slow=["perceptron", "wide resnet"])
 def test_the_forms_of_a_gpu(training: Training, monkeypatch: pytest.MonkeyPatch, counted) -> None:
     in_rounds, programs, lowered = counted(loop, "steps_in_rounds"), [], Run._lowered_steps
 

@@ -21,7 +21,8 @@ def found(tmp_path_factory: pytest.TempPathFactory, blobs: tuple[np.ndarray, ...
     """What a process with four simulated devices and 64-bit numbers reports."""
     folder = tmp_path_factory.mktemp("sharded")
     storage.save_arrays(folder / "blobs.safetensors", dict(zip("xyu", blobs, strict=True)))
-    settings = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu"}
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
+    settings = {"XLA_FLAGS": flags, "JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu"}
     script = Path(__file__).with_name("sharded_training.py")
     done = subprocess.run(
         [sys.executable, script, folder], env=os.environ | settings, capture_output=True, text=True, check=False

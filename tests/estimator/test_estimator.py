@@ -754,7 +754,11 @@ def test_an_unknown_method_suggests_the_nearest(blobs) -> None:
             {"X_unlabeled": np.full((5, 4), np.inf)},
             r"X_unlabeled contains infinity: 20 value\(s\) not finite, the first in row 0",
         ),
-        ({"X_unlabeled": scipy.sparse.csr_matrix((1 << 27, 4))}, r"134,217,728 rows with room for as many do not fit"),
+        pytest.param(
+            {"X_unlabeled": scipy.sparse.csr_matrix((1 << 27, 4))},
+            "134,217,728 rows with room for as many do not fit",
+            marks=pytest.mark.slow,
+        ),
         ({"X_unlabeled": 3.0}, r"X_unlabeled has shape \(\); give one row per sample"),
         ({"X": np.full((40, 4), np.inf)}, "X contains infinity"),
         ({"y": None}, "requires y to be passed"),

@@ -110,7 +110,7 @@ def test_symmetries_random_labels_and_self_training_go_together(images) -> None:
     x, y, u = images
     names = ("invariant_rotations", "equivariant_rotations", "blur")
     method = TransformationEnsemble(names, beta=0.01, eras=1)
-    ensemble = nu.fit(MODEL, x, y, u, method, 3, steps=60, learning_rate=0.01)
+    ensemble = nu.fit(MODEL, x, y, u, method, 3, steps=20, learning_rate=0.01)
     assert ensemble.n_members == 3
     assert len(ensemble.training["procedure"]["pseudo_labels_by_era_and_class"]) == 1
     assert np.isfinite(ensemble.predict_proba(u)).all()

@@ -93,9 +93,14 @@ class DataDescription:
         is_images = path.is_dir() and not is_table_of_many_files(path)
         if not (is_images or is_table_of_many_files(path) or path.suffix.lower() in TAKEN_LAZILY):
             return None
+        found = self.taken_lazily(path)
+        return None if is_images and takes_little_room(found) else found
+
+    def taken_lazily(self, path: Path) -> LazyRows:
+        """The same of whatever rows can be taken one by one, however few."""
         others = (self.target, *self.dropped, *self.kept)
         size = None if self.image_size is None else (self.image_size[0], self.image_size[1])
-        found = open_rows(
+        return open_rows(
             path,
             str(path),
             columns=self.feature_names,
@@ -103,7 +108,6 @@ class DataDescription:
             image_size=size,
             channels=self.channels,
         )
-        return None if is_images and takes_little_room(found) else found
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -52,9 +52,9 @@ def predict(
     ```
 
     Rows of several .parquet or .arrow files (a folder, or a pattern such as 'rows/*.parquet') and of a .npy file may be
-    more than memory holds; their predictions go to a folder of .parquet files. After a kill, --resume goes on with it.
-    With `--on ray` (or processes) DATA is a folder of .parquet files, each a task, and --out a folder for as many
-    files of the same names; the same command goes on after a kill.
+    more than memory holds; their predictions go to a folder of .parquet files, and so do those of one .parquet file if
+    --out is a folder. After a kill, --resume goes on with it.
+    With `--on ray` (or processes) every such file of predictions is a task; the same command goes on after a kill.
 
     Args:
       model: Folder that fit has written.
@@ -69,12 +69,8 @@ def predict(
     from nu_ensembles.datasets.predictions import check_predictions_path
     from nu_ensembles.storage import claimed
 
-    if place.on != "here":
-        show(*_predicted_elsewhere(model, data, drop, keep, out, place), json)
-        return
-    lazily = _into_folder(model, data, drop, keep, out, resume)
-    if lazily is not None:
-        show(lazily, f"{lazily['n_rows']} predictions in {out}, in {lazily['n_parts']} files.", json)
+    if place.on != "here" or _is_for_a_folder(data, out):
+        show(*_into_folder(model, data, drop, keep, out, resume, place), json)
         return
     if resume:
         raise InputError("--resume goes with --out FOLDER, for rows of several files; leave it out.")
@@ -85,54 +81,52 @@ def predict(
     show(result, text, json)
 
 
-def _into_folder(
-    model: Path, data: Path, drop: Sequence[str], keep: Sequence[str], out: Path | None, resume: bool
-) -> dict[str, Any] | None:
-    """Predictions of rows that may be more than memory holds, in a folder; None for others."""
-    from nu_ensembles.cli.data import DataDescription
+def _is_for_a_folder(data: Path, out: Path | None) -> bool:
+    """Whether rows are taken lazily: those of several files, and of one whose predictions go to a folder."""
+    from nu_ensembles.datasets.arrow_pieces import PARQUET
     from nu_ensembles.datasets.open_rows import TAKEN_LAZILY, is_table_of_many_files
-    from nu_ensembles.ensemble import Ensemble
 
-    if not (is_table_of_many_files(data) or data.suffix.lower() in TAKEN_LAZILY):
-        return None
+    ending = data.suffix.lower()
+    to_a_folder = ending in PARQUET and out is not None and not out.suffix
+    return is_table_of_many_files(data) or ending in TAKEN_LAZILY or to_a_folder
+
+
+def _into_folder(
+    model: Path,
+    data: Path,
+    drop: Sequence[str],
+    keep: Sequence[str],
+    out: Path | None,
+    resume: bool,
+    place: PlaceOptions,
+) -> tuple[dict[str, Any], str]:
+    """Predictions in a folder, here or elsewhere: what to print, as an object and in words."""
+    from nu_ensembles.cli.data import DataDescription
+    from nu_ensembles.ensemble import Ensemble
+    from nu_ensembles.ensemble.into_folder import predict_into
+    from nu_ensembles_studies.run.executors import executor_on
+    from nu_ensembles_studies.run.predicting import written_on
+
     if out is None:
         raise InputError("The predictions of so many rows go to a folder of files; name it, as in --out predicted.")
     ensemble = Ensemble.load(model)
     description = DataDescription.of(ensemble)
     description = dataclasses.replace(description, dropped=(*description.dropped, *drop))
-    rows = description.opened(data)
-    found = ensemble.predict_into(rows, out, resume=resume, keep=keep or description.kept, verbose=1)
-    return {"command": "predict", "out": out, "classes": ensemble.classes, **found}
-
-
-def _predicted_elsewhere(
-    model: Path, data: Path, drop: Sequence[str], keep: Sequence[str], out: Path | None, place: PlaceOptions
-) -> tuple[dict[str, Any], str]:
-    """Files predicted by other processes or machines: what to print, as an object and in words."""
-    from nu_ensembles.cli.data import DataDescription
-    from nu_ensembles.ensemble import Ensemble
-    from nu_ensembles.progress import counting_bar
-    from nu_ensembles_studies.run.executors import executor_on
-    from nu_ensembles_studies.run.predicting import Predicting, predict_files
-
-    files = sorted(data.glob("*.parquet")) if data.is_dir() else []
-    if not files:
-        raise InputError(f"--on {place.on} predicts a folder of .parquet files, and {data} is none.")
-    if out is None:
-        raise InputError(f"--on {place.on} needs --out, a folder for the files of predictions.")
-    description = DataDescription.of(Ensemble.load(model))
-    reading = {
-        "columns": description.feature_names,
-        "drop": tuple(drop),
-        "ignore": tuple(name for name in (description.target, *description.dropped) if name is not None),
-        "keep": tuple(keep or description.kept),
-        "column_types": description.column_types,
-    }
-    how = Predicting(model.resolve(), out.resolve(), reading)
-    with executor_on(**vars(place)) as executor, counting_bar("predicting", len(files)) as told:
-        n_new = predict_files(how, [file.resolve() for file in files], executor, told)
-    result = {"command": "predict", "out": out, "n_files": len(files), "n_files_now": n_new}
-    return result, f"{len(files)} files of predictions in {out}, {n_new} of them now."
+    # Processes elsewhere work in other folders.
+    rows = description.taken_lazily(data if place.on == "here" else data.absolute())
+    with executor_on(**vars(place)) as executor:
+        found = predict_into(
+            ensemble,
+            rows,
+            out.absolute(),
+            resume=resume or place.on != "here",
+            keep=keep or description.kept,
+            verbose=1,
+            write_parts=None if place.on == "here" else written_on(executor, model),
+        )
+    text = f"{found['n_rows']} predictions in {out}, in {found['n_parts']} files"
+    earlier = f", {found['n_earlier']} of them from before" if found["n_earlier"] else ""
+    return {"command": "predict", "out": out, "classes": ensemble.classes, **found}, f"{text}{earlier}."
 
 
 def _predicted(

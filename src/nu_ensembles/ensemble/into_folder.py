@@ -6,9 +6,10 @@ So what is there is never predicted again, and what is not is predicted once.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,59 @@ INDEX = "_predictions.json"
 ROWS_AT_ONCE = 1 << 16
 
 
+@dataclasses.dataclass(frozen=True)
+class PredictionParts:
+    """The predictions of rows as parts that know nothing of each other, on whichever machine they are made.
+
+    Attributes:
+      rows: what to predict.
+      folder: of the parts.
+      keep: columns of Arrow rows to copy as text.
+      rows_each: how many rows a part has, but the last.
+    """
+
+    rows: LazyRows
+    folder: Path
+    keep: tuple[str, ...]
+    rows_each: int
+
+    def __len__(self) -> int:
+        return -(-len(self.rows) // self.rows_each)
+
+    def bounds(self, number: int) -> tuple[int, int]:
+        """The first row of a part, and the first after it."""
+        return number * self.rows_each, min((number + 1) * self.rows_each, len(self.rows))
+
+    def size(self, number: int) -> int:
+        """How many rows a part has."""
+        first, end = self.bounds(number)
+        return end - first
+
+    def is_there(self, number: int) -> bool:
+        """Whether a part has been written."""
+        path = self._path(number)
+        return path.exists() and rows_in_parquet(path) == self.size(number)
+
+    def write(self, number: int, ensemble: Ensemble, reader: Reader | None = None) -> None:
+        """Predicts a part; reader: goes on from the part before."""
+        first, end = self.bounds(number)
+        probabilities, kept = [], []
+        for part, beside in (reader or Reader(self)).between(first, end):
+            probabilities.append(ensemble.predict_proba(part))
+            kept.append(beside)
+        columns = {"row": np.arange(first, end)}
+        columns |= {name: np.concatenate([each[name] for each in kept]) for name in self.keep}
+        columns = prediction_columns(np.concatenate(probabilities), ensemble.classes, kept=columns)
+        storage.write_bytes(self._path(number), parquet_bytes(columns))
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"part-{number:05d}.parquet"
+
+
+# Writes parts in any order; gives each as it ends, with what went wrong or something that is no exception.
+WriteParts = Callable[[PredictionParts, Sequence[int]], Iterator[tuple[int, Any]]]
+
+
 def predict_into(
     ensemble: Ensemble,
     x: Any,
@@ -43,6 +97,7 @@ def predict_into(
     resume: bool = False,
     keep: Sequence[str] = (),
     verbose: int = 0,
+    write_parts: WriteParts | None = None,
 ) -> dict[str, Any]:
     """Writes `part-00000.parquet` and so on, with a line for each row: its number, what is kept, and its prediction.
 
@@ -52,55 +107,71 @@ def predict_into(
       resume: go on with what is there.
       keep: columns of Arrow rows to copy as text.
       verbose: 1 shows progress.
+      write_parts: writes the parts that are missing; None writes them here, one after another.
 
     Returns:
       `n_rows`, `n_parts`, and how many parts were there already, `n_earlier`.
+
+    Raises:
+      InputError: the folder is that of other predictions, or some parts cannot be predicted; others are.
     """
     channels = ensemble.row_shape[-1] if ensemble.pixels and len(ensemble.row_shape) == 3 else None
     rows = open_rows(x, "X", channels=channels)
     if isinstance(rows, ArrowRows) and ensemble.encoding is not None and ensemble.encoding.named:
         rows = rows.only(ensemble.encoding.columns, ignore=keep)
-    n_parts = -(-len(rows) // ROWS_A_PART)
+    if keep and not isinstance(rows, ArrowRows):
+        raise InputError("Only columns of parquet and Arrow files can be kept; leave out what to keep.")
+    parts = PredictionParts(rows, Path(folder), tuple(keep), ROWS_A_PART)
     asked = {"fingerprint": _fingerprint(ensemble, rows, keep), "n_rows": len(rows), "rows_a_part": ROWS_A_PART}
-    with LifeFolder(folder, "predictions") as life:
+    with LifeFolder(folder, "predictions") as life, counting_bar("predicting", len(rows), verbose=verbose) as show:
         _begin(life, asked, resume)
-        there = [_is_there(life.folder, number, len(rows)) for number in range(n_parts)]
-        reader = _Reader(rows, keep)
-        with counting_bar("predicting", len(rows), verbose=verbose) as show:
-            for number in np.flatnonzero(~np.array(there, bool)).tolist():
-                first, end = _bounds(number, len(rows))
-                probabilities, kept = [], []
-                for part, beside in reader.between(first, end):
-                    probabilities.append(ensemble.predict_proba(part))
-                    kept.append(beside)
-                    show(len(probabilities[-1]))
-                columns = {"row": np.arange(first, end)}
-                columns |= {name: np.concatenate([each[name] for each in kept]) for name in keep}
-                columns = prediction_columns(np.concatenate(probabilities), ensemble.classes, kept=columns)
-                storage.write_bytes(_part(life.folder, number), parquet_bytes(columns))
+        there = [number for number in range(len(parts)) if parts.is_there(number)]
+        show(sum(map(parts.size, there)))
+        wrong: list[str] = []
+        left = sorted(set(range(len(parts))) - set(there))
+        for number, found in (write_parts or _one_by_one(ensemble))(parts, left):
+            if isinstance(found, InputError):
+                wrong.append(str(found))
+            elif isinstance(found, Exception):
+                wrong.append(f"Part {number} was given up: its worker failed ({type(found).__name__}: {found}).")
+            show(parts.size(number))
+        if wrong:
+            more = f" {len(wrong) - 1} further parts failed, too." if len(wrong) > 1 else ""
+            raise InputError(f"{wrong[0]}{more} All other parts are predicted; resume for the rest.")
         life.end()
-    return {"n_rows": len(rows), "n_parts": n_parts, "n_earlier": sum(there)}
+    return {"n_rows": len(rows), "n_parts": len(parts), "n_earlier": len(there)}
 
 
-class _Reader:
+def _one_by_one(ensemble: Ensemble) -> WriteParts:
+    def write(parts: PredictionParts, left: Sequence[int]) -> Iterator[tuple[int, Any]]:
+        reader = Reader(parts)
+        for number in left:
+            parts.write(number, ensemble, reader)
+            yield number, None
+
+    return write
+
+
+class Reader:
     """Reads rows in their order, and goes on where it was if it can."""
 
-    def __init__(self, rows: LazyRows, keep: Sequence[str]) -> None:
-        if keep and not isinstance(rows, ArrowRows):
-            raise InputError("Only columns of parquet and Arrow files can be kept; leave out what to keep.")
-        self.rows, self.keep = rows, list(keep)
+    def __init__(self, parts: PredictionParts) -> None:
+        self.rows, self.keep, self.at_once = parts.rows, list(parts.keep), min(ROWS_AT_ONCE, parts.rows_each)
         self.position = -1
 
     def between(self, first: int, end: int) -> Iterator[tuple[Any, Any]]:
         """The rows from `first` to `end`, some at a time, with the columns to keep."""
         if first != self.position:
-            self.parts = of_equal_size(self.rows.in_parts(first), ROWS_AT_ONCE)
+            self.parts = of_equal_size(self.rows.in_parts(first), self.at_once)
             self.kept: Iterator[Any] = itertools.repeat(None)
             if self.keep and isinstance(self.rows, ArrowRows):
-                self.kept = of_equal_size(self.rows.text_in_parts(first, self.keep), ROWS_AT_ONCE)
+                self.kept = of_equal_size(self.rows.text_in_parts(first, self.keep), self.at_once)
         self.position = end
-        for _ in range(first, end, ROWS_AT_ONCE):
-            yield next(self.parts), next(self.kept)
+        for start in range(first, end, self.at_once):
+            found, kept = next(self.parts, ()), next(self.kept, None)
+            if len(found) != min(self.at_once, end - start):
+                raise InputError("The files have other rows than when they were opened; start again.")
+            yield found, kept
 
 
 def _begin(life: LifeFolder, asked: dict[str, Any], resume: bool) -> None:
@@ -117,20 +188,6 @@ def _begin(life: LifeFolder, asked: dict[str, Any], resume: bool) -> None:
     life.begin()
     if not index.exists():
         storage.write_sealed_json(index, asked)
-
-
-def _bounds(number: int, n_rows: int) -> tuple[int, int]:
-    return number * ROWS_A_PART, min((number + 1) * ROWS_A_PART, n_rows)
-
-
-def _part(folder: Path, number: int) -> Path:
-    return folder / f"part-{number:05d}.parquet"
-
-
-def _is_there(folder: Path, number: int, n_rows: int) -> bool:
-    first, end = _bounds(number, n_rows)
-    path = _part(folder, number)
-    return path.exists() and rows_in_parquet(path) == end - first
 
 
 def _fingerprint(ensemble: Ensemble, rows: LazyRows, keep: Sequence[str]) -> str:

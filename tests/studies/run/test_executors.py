@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import nu_ensembles as nu
+from nu_ensembles.ensemble import into_folder
 from nu_ensembles.errors import InputError
 from nu_ensembles.searches.heat import run_heat
 from nu_ensembles_studies.declare.cells import StudyCell
@@ -24,7 +25,7 @@ from nu_ensembles_studies.results.folder import StudyFolder
 from nu_ensembles_studies.results.makers import maker
 from nu_ensembles_studies.run.cells_run import run_cells
 from nu_ensembles_studies.run.executors import InProcesses, Locally, executor_on
-from nu_ensembles_studies.run.predicting import Predicting, predict_files
+from nu_ensembles_studies.run.predicting import Predicting, write_part, written_on
 
 CELLS = [StudyCell("digits", 100, "mlp", "standard", seed, (10,), kind="fake") for seed in range(3)]
 SILENT = StudyRunOptions(verbose=0)
@@ -50,6 +51,27 @@ def always_deadly(folder: str, item: int) -> int:
     if item == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return item
+
+
+def deadly_part(how: Predicting, number: int) -> None:
+    """Dies once, with half a part written aside and others under way."""
+    mark = how.model / "died"
+    if number == 2 and not mark.exists():
+        mark.touch()
+        (how.parts.folder / ".part-00002.parquet.0123abcd.partial").write_bytes(b"half")
+        os.kill(os.getpid(), signal.SIGKILL)
+    write_part(how, number)
+
+
+def check_a_death_loses_nothing(executor: Any, predicting: Any, folder: Path) -> None:
+    def deadly(parts: Any, left: Any) -> Any:
+        return executor.results(deadly_part, left, Predicting(folder / "model", parts))
+
+    assert predicting(deadly)["n_earlier"] == 0
+    assert (folder / "model" / "died").exists()
+    assert predicting(None, "here")["n_parts"] == 5
+    assert predicting(None)["n_earlier"] == 5  # nothing is left to do, and what died has left nothing behind
+    check_same_predictions(folder)
 
 
 def check_all_come_back(executor: Any) -> None:
@@ -122,41 +144,78 @@ class TestStudy:
         assert run_cells(CELLS, folder, late, Locally()).n_left == 3
 
 
+ROWS_A_PART = 16
+
+
+@pytest.fixture
+def predicting(blobs, tmp_path, monkeypatch) -> Any:
+    """A model and a folder of three files of 10 to 40 rows; predicts them with what writes parts."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(into_folder, "ROWS_A_PART", ROWS_A_PART)
+    x, y, u = blobs
+    ensemble = nu.fit("mlp", x, y, n_members=2, steps=2)
+    ensemble.save(tmp_path / "model")
+    (tmp_path / "rows").mkdir()
+    u = np.concatenate([x, u])
+    for number, rows in enumerate((u[:40], u[40:50], u[50:80])):
+        columns = {f"x{each}": rows[:, each] for each in range(u.shape[1])}
+        parquet.write_table(pyarrow.table(columns), tmp_path / "rows" / f"{number}.parquet", row_group_size=8)
+
+    def predicted(write_parts: Any, name: str = "out") -> dict[str, Any]:
+        given: dict[str, Any] = {"resume": True, "write_parts": write_parts}
+        return into_folder.predict_into(ensemble, tmp_path / "rows", tmp_path / name, **given)
+
+    return predicted
+
+
+def check_same_predictions(folder: Path) -> None:
+    """Those of `out` are those of `here`, file by file."""
+    names = sorted(each.name for each in (folder / "here").iterdir())
+    assert sorted(each.name for each in (folder / "out").iterdir()) == names
+    assert len(names) == 6
+    for name in names:
+        assert (folder / "out" / name).read_bytes() == (folder / "here" / name).read_bytes()
+
+
 class TestPredictions:
-    """A folder of parquet files becomes a folder of predictions."""
+    """The parts of a folder of predictions are pieces of work."""
 
-    @pytest.fixture
-    def how(self, blobs, tmp_path) -> Predicting:
-        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-        x, y, _ = blobs
-        nu.fit("mlp", x, y, n_members=2, steps=2).save(tmp_path / "model")
-        (tmp_path / "rows").mkdir()
-        for number in range(3):
-            columns = {f"x{each}": x[number * 10 : number * 10 + 10, each] for each in range(4)}
-            parquet.write_table(pyarrow.table(columns), tmp_path / "rows" / f"part-{number}.parquet")
-        return Predicting(tmp_path / "model", tmp_path / "out", {})
+    def test_each_part_is_written_once_as_it_is_here(self, predicting, tmp_path) -> None:
+        elsewhere = written_on(Locally(), tmp_path / "model")
+        assert predicting(None, "here") == predicting(elsewhere) == {"n_rows": 80, "n_parts": 5, "n_earlier": 0}
+        check_same_predictions(tmp_path)
+        first = (tmp_path / "out" / "part-00001.parquet").stat().st_mtime_ns
+        (tmp_path / "out" / "part-00002.parquet").unlink()
+        assert predicting(elsewhere)["n_earlier"] == 4
+        assert (tmp_path / "out" / "part-00001.parquet").stat().st_mtime_ns == first
+        check_same_predictions(tmp_path)
 
-    def test_each_file_is_predicted_once(self, how, blobs) -> None:
-        from pyarrow.parquet import read_table
+    def test_a_file_that_disappears_costs_its_own_parts(self, predicting, tmp_path) -> None:
+        rows = tmp_path / "rows"
 
-        files = sorted((how.out.parent / "rows").iterdir())
-        assert predict_files(how, files, Locally()) == 3
-        first = (how.out / "part-1.parquet").stat().st_mtime_ns
-        (how.out / "part-2.parquet").unlink()
-        assert predict_files(how, files, Locally()) == 1
-        assert (how.out / "part-1.parquet").stat().st_mtime_ns == first
-        expected = nu.Ensemble.load(how.model).predict_proba(blobs[0][20:30])
-        np.testing.assert_array_equal(read_table(how.out / "part-2.parquet")["p_0"], expected[:, 0])
-        assert not (how.out / "unfinished").exists()
+        def without_a_file(parts: Any, left: Any) -> Any:
+            (rows / "1.parquet").rename(rows / "1.away")
+            return written_on(Locally(), tmp_path / "model")(parts, left)
 
-    def test_a_file_that_disappears_or_is_damaged_costs_itself(self, how) -> None:
-        files = sorted((how.out.parent / "rows").iterdir())
-        files[1].write_bytes(b"nothing")
-        with pytest.raises(InputError, match=r"part-1.parquet is not a complete parquet file.*others are predicted"):
-            predict_files(how, files, Locally())
-        assert {each.name for each in how.out.glob("*.parquet")} == {"part-0.parquet", "part-2.parquet"}
-        with pytest.raises(InputError, match="other files"):
-            predict_files(how, files[:1], Locally())
+        with pytest.raises(InputError, match=r"1.parquet cannot be read any more.*All other parts are predicted"):
+            predicting(without_a_file)
+        names = {each.name for each in (tmp_path / "out").glob("*.parquet")}
+        assert names == {f"part-0000{number}.parquet" for number in (0, 1, 4)}
+        (rows / "1.away").rename(rows / "1.parquet")
+        assert predicting(None)["n_earlier"] == 3
+        predicting(None, "here")
+        check_same_predictions(tmp_path)
+
+    def test_a_file_that_was_cut_short_meanwhile_is_told(self, predicting, tmp_path) -> None:
+        from pyarrow.parquet import read_table, write_table
+
+        def shorter(parts: Any, left: Any) -> Any:
+            file = tmp_path / "rows" / "2.parquet"
+            write_table(read_table(file)[:9], file, row_group_size=1)
+            return written_on(Locally(), tmp_path / "model")(parts, left)
+
+        with pytest.raises(InputError, match="other rows than when they were opened"):
+            predicting(shorter)
 
 
 @pytest.mark.slow
@@ -169,6 +228,9 @@ class TestProcesses:
     def test_one_that_dies_costs_nothing(self, tmp_path) -> None:
         found = dict(InProcesses(2).results(deadly_once, range(6), str(tmp_path)))
         assert found == {item: item for item in range(6)}
+
+    def test_a_prediction_loses_nothing_with_a_process_that_dies(self, predicting, tmp_path) -> None:
+        check_a_death_loses_nothing(InProcesses(2), predicting, tmp_path)
 
     def test_a_piece_that_always_kills_is_given_up(self, tmp_path) -> None:
         found = dict(InProcesses(1, retries=1).results(always_deadly, range(3), str(tmp_path)))
@@ -204,6 +266,9 @@ class TestRay:
     def test_a_worker_that_dies_costs_nothing(self, cluster, tmp_path) -> None:
         found = dict(cluster.results(deadly_once, range(6), str(tmp_path)))
         assert found == {item: item for item in range(6)}
+
+    def test_a_prediction_loses_nothing_with_a_worker_that_dies(self, cluster, predicting, tmp_path) -> None:
+        check_a_death_loses_nothing(cluster, predicting, tmp_path)
 
     def test_members_as_tasks_are_the_same_bits(self, cluster, blobs, tmp_path) -> None:
         x, y, u = blobs
