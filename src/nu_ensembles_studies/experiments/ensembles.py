@@ -1,8 +1,8 @@
 """Every ensemble that the package has, on digits and three tables, where nothing differs and where the deployment does.
 
 A cell is one method with its defaults on one place and seed. Labels are 100 rows of a source; unlabelled and test rows
-come from the deployment, which is the same distribution under ".same" and another elsewhere; other source rows are
-scored, too. *equal steps*: as many steps for each network, 64 images a step, half of them unlabelled where the method
+come from the deployment, which is the same distribution under ".same" (and where a name says nothing) and another
+elsewhere; other source rows are scored, too. *equal steps*: as many steps for each network, 64 images a step, half of them unlabelled where the method
 uses those. *equal time*: as many steps as fit into the processor time of the standard ensemble's training.
 """
 
@@ -50,8 +50,7 @@ def rows(options: StudyOptions) -> list[Row]:
     names = options.methods or ALL
     check_methods(names)
     found = []
-    for asked in options.datasets:
-        dataset = asked if "." in asked else f"{asked}.same"
+    for dataset in options.datasets:
         usual = NETWORKS.get(dataset.split(".")[0], ("mlp",))
         for model in options.models or usual:
             for n in options.n or (N_LABELS,):
@@ -63,7 +62,7 @@ def rows(options: StudyOptions) -> list[Row]:
 
 def has_place(method: str, place: Place) -> bool:
     """Whether a method can be asked for there."""
-    of_images = place.dataset.startswith("digits.")
+    of_images = place.dataset.split(".")[0] == "digits"
     if (method == IMAGES_ONLY and not of_images) or (method == WITH_DROPOUT and place.model == "lenet"):
         return False
     return method != WITHOUT_LENGTH or (place.protocol == STEPS_EQUAL and place.model != "lenet")
@@ -154,7 +153,7 @@ def of_method(results: Results, method: str, protocol: str) -> list[tuple[bool, 
             continue
         ratio = np.log(results.values(row, "nll") / results.values(standard, "nll"))
         if not np.isnan(ratio).all():
-            same = place.dataset.endswith(".same")
+            same = place.dataset.endswith(".same") or "." not in place.dataset
             found.append((same, float(np.nanmean(ratio)), results.difference(row, standard, "nll")))
     return found
 

@@ -68,8 +68,9 @@ def seconds_a_step(train: Callable[[int], Any]) -> float:
 
 def rows_of(cell: StudyCell, data_dir: Path | None) -> shifts.Shifted:
     """The rows of a cell; the digits as images whatever the shift."""
-    rows = shifts.load(cell.dataset, cell.seed, cell.n_train, data_dir)
-    if not cell.dataset.startswith(DIGITS) or rows.x.ndim > 2:
+    name = cell.dataset if "." in cell.dataset else f"{cell.dataset}.same"
+    rows = shifts.load(name, cell.seed, cell.n_train, data_dir)
+    if not name.startswith(DIGITS) or rows.x.ndim > 2:
         return rows
     names = ("x", "x_source_test", "x_unlabeled", "x_test")
     images = {name: (getattr(rows, name).reshape(-1, 8, 8) / GREYEST).astype(np.float32) for name in names}
