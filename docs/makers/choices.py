@@ -130,7 +130,7 @@ def _source(found: dict[str, Any]) -> str:
 
 
 def will_nu_help() -> str:
-    """What a rule that foretells nu's gain comes to on data sets that it has not seen, beside never, always and check."""
+    """What a rule that foretells nu's gain comes to on data sets left out, beside never, always and check."""
     found = stored("will-nu-help")
     rows = []
     for part, tables in found["skill"].items():

@@ -2,8 +2,9 @@
 
 A cell is one method with its defaults on one place and seed. Labels are 100 rows of a source; unlabelled and test rows
 come from the deployment, which is the same distribution under ".same" (and where a name says nothing) and another
-elsewhere; other source rows are scored, too. *equal steps*: as many steps for each network, 64 images a step, half of them unlabelled where the method
-uses those. *equal time*: as many steps as fit into the processor time of the standard ensemble's training.
+elsewhere; other source rows are scored, too. *equal steps*: as many steps for each network, 64 images a step, half of
+them unlabelled where the method uses those. *equal time*: as many steps as fit into the processor time of the standard
+ensemble's training.
 """
 
 from __future__ import annotations
