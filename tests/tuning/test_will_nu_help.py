@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+
+from nu_ensembles.tuning.advice import NO_FORECAST
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "will_nu_help.py"
 
@@ -70,3 +73,15 @@ def test_never_costs_nothing_and_always_is_the_mean_over_data_sets(benchmark: Mo
     # Each data set once, and no outcome beyond 1: (0.2 - 0.4 + 1) / 3.
     assert found["constants"]["always"]["mean"] == pytest.approx(0.8 / 3)
     assert found["best_constant"] == "never"
+
+
+def test_check_says_of_itself_what_the_results_say() -> None:
+    """`check` says that no rule, and not its own levels, did better than a constant: so it stands in the results."""
+    found = json.loads((FILE.parents[1] / "results" / "will-nu-help.json").read_text(encoding="utf-8"))
+    tables = [each for part in found["skill"].values() for each in part]
+    assert len(tables) == 6
+    assert not any(each["has_skill"] for each in tables)
+    of_check = [each["rules"]["check"]["less_best_constant"] for each in tables if "check" in each["rules"]]
+    assert len(of_check) == 4
+    assert all(each["mean"] + each["half_width"] >= 0 for each in of_check)
+    assert "no rule on such figures did clearly better" in NO_FORECAST
