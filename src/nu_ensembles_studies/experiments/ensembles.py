@@ -9,7 +9,6 @@ ensemble's training.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -117,8 +116,8 @@ def overall_section(results: Results) -> Section | None:
     columns = [
         Column("Trained how", text=True),
         Column("Protocol", text=True),
-        Column("NLL where nothing differs", "Geometric mean over places of the ratio to the standard ensemble's."),
-        Column("NLL under shift", "The same over the places whose deployment differs."),
+        Column("Δ NLL where nothing differs", "Mean over places, with its 95 % interval where there are several."),
+        Column("Δ NLL under shift", "The same over the places whose deployment differs."),
         Column("Better", "Places on which the interval of the NLL's difference lies below zero."),
         Column("Worse", "Above zero."),
         Column("Places"),
@@ -129,44 +128,32 @@ def overall_section(results: Results) -> Section | None:
             found = of_method(results, method, protocol)
             if not found:
                 continue
-            by_kind = [[ratio for same, ratio, _ in found if same is kind] for kind in (True, False)]
-            cells = [_ratio_cell(ratios) for ratios in by_kind]
-            separated = [difference for _, _, difference in found if difference.excludes_zero]
+            means = [[each.mean for same, each in found if same is kind] for kind in (True, False)]
+            cells = [difference_cell(BY_KEY["nll"], interval_of(np.array(each, np.float64))) for each in means]
+            separated = [difference for _, difference in found if difference.excludes_zero]
             counts = [sum(each.mean < 0 for each in separated), sum(each.mean > 0 for each in separated), len(found)]
             title = next(row.title for row in results.rows if row.method == method)
             lines.append([Cell(title), Cell(protocol), *cells, *(Cell(str(n), n) for n in counts)])
     if not lines:
         return None
     text = (
-        "Ratios of the NLL to the standard ensemble's, the geometric mean over places with its 95 % interval: each "
-        "place counts once, whatever its seeds. A method is called better or worse nowhere but where an interval says "
-        "so; with many methods and places some do so by chance, about one in twenty."
+        "Differences of the NLL to the standard ensemble's, each place once, whatever its seeds. A method is called "
+        "better or worse nowhere but where an interval says so; with many methods and places some do so by chance, about one in twenty."
     )
     return Section("All places together", [Paragraph(text), SortableTable("Every method", columns, lines)])
 
 
-def of_method(results: Results, method: str, protocol: str) -> list[tuple[bool, float, Interval]]:
-    """For each place: whether nothing differs there, the mean log ratio of the NLL, and the difference over seeds."""
+def of_method(results: Results, method: str, protocol: str) -> list[tuple[bool, Interval]]:
+    """For each place: whether nothing differs there, and the difference of the NLL to the standard ensemble's."""
     found = []
     for place in results.places():
         row, standard = results.find(method, place), results.find("standard", place)
         if place.protocol != protocol or row is None or standard is None:
             continue
-        ratio = np.log(results.values(row, "nll") / results.values(standard, "nll"))
-        if not np.isnan(ratio).all():
-            same = place.dataset.endswith(".same") or "." not in place.dataset
-            found.append((same, float(np.nanmean(ratio)), results.difference(row, standard, "nll")))
+        difference = results.difference(row, standard, "nll")
+        if not np.isnan(difference.mean):
+            found.append((place.dataset.endswith(".same") or "." not in place.dataset, difference))
     return found
-
-
-def _ratio_cell(logarithms: Sequence[float]) -> Cell:
-    value = interval_of(np.asarray(logarithms, np.float64))
-    if np.isnan(value.mean):
-        return Cell("–", "–")
-    low, high = (100 * np.expm1(value.mean + side * value.half_width) for side in (-1, 1))
-    mark = ("better" if value.mean < 0 else "worse") if value.excludes_zero else ""
-    interval = "" if np.isnan(low) else f" ({low:+.0f} … {high:+.0f})"
-    return Cell(f"{100 * np.expm1(value.mean):+.1f} %{interval}".replace("-", "−"), value.mean, mark)
 
 
 ENSEMBLES = Study(
