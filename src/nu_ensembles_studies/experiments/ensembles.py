@@ -138,7 +138,8 @@ def overall_section(results: Results) -> Section | None:
         return None
     text = (
         "Differences of the NLL to the standard ensemble's, each place once, whatever its seeds. A method is called "
-        "better or worse nowhere but where an interval says so; with many methods and places some do so by chance, about one in twenty."
+        "better or worse nowhere but where an interval says so; with many methods and places some "
+        "do so by chance, about one in twenty."
     )
     return Section("All places together", [Paragraph(text), SortableTable("Every method", columns, lines)])
 
