@@ -245,6 +245,7 @@ def skill(
         "rules": rules,
         # How much: of the squared error of the other data sets' mean, the share that the rule saves.
         "explained": float(explained),
+        "squared_error_saved": by_data_set((y - baseline) ** 2 - (y - predicted) ** 2, groups),
         "has_skill": bool(margin["half_width"] is not None and margin["mean"] + margin["half_width"] < 0),
     }
 

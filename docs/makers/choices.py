@@ -139,7 +139,9 @@ def will_nu_help() -> str:
             taken = [each["constants"]["always"], rules["rule"]["outcome"], rules["rule"]["less_best_constant"]]
             cells = [_log_ratio(value) for value in taken]
             cells.append(_log_ratio(rules["check"]["less_best_constant"]) if "check" in rules else "–")
-            cells.append(f"{100 * each['explained']:+.0f} %".replace("-", "−"))
+            saved = each["squared_error_saved"]
+            clear = abs(saved["mean"]) > saved["half_width"]
+            cells.append(f"{100 * each['explained']:+.0f} %{'' if clear else ', unclear'}".replace("-", "−"))
             cells.append("yes" if each["has_skill"] else "no")
             rows.append([f"{each['outcome']} ({part})", f"{each['n_runs']}, {each['n_data_sets']}", *cells])
     head = [
