@@ -26,7 +26,7 @@ from nu_ensembles.problem import prepare, random_key
 from nu_ensembles.training import make_job, run_job, steps_in
 from nu_ensembles.tuning.folds import folds_of, held_out_of
 from nu_ensembles.tuning.search import SearchSettings
-from nu_ensembles.tuning.trial import Heat, Trial
+from nu_ensembles.tuning.trial import Heat, Show, Trial
 from recording import Recording
 
 FOLD_MEMBERS, MEMBERS, MAX_ITER, N_STOPS = 3, 10, 500, 23
@@ -40,10 +40,10 @@ class Keeping(Heat):
         super().__init__(*arguments)
         self.by_member: list[np.ndarray] = []
 
-    def go_on(self) -> None:
+    def go_on(self, show: Show) -> None:
         self.stop += 1
-        self.pool.advance(int(self.trial.stops[self.stop]), self.show)
-        members = self.pool.probabilities(self._lanes_of([0]))
+        self.pool.advance(int(self.trial.stops[self.stop]), show)
+        members = self.pool.probabilities(self.pool.lanes_of([0]))
         self.by_member.append(members.reshape(-1, self.trial.n_members, *members.shape[1:]).astype(np.float16))
 
 
@@ -58,9 +58,9 @@ def trained(split: small_tables.Split, standardize: bool, seed: int) -> dict[str
     usual = SearchSettings().stops(steps)
     stops = np.union1d(SearchSettings(n_stops=N_STOPS).stops(steps), usual)
     trial = Trial(job, held_out_of(job, folds), stops, FOLD_MEMBERS)
-    heat = Keeping(trial, {0: job.method.base}, trial.nothing_yet([0.0]), lambda n, loss: None)
+    heat = Keeping(trial, {0: job.method.base}, trial.nothing_yet([0.0]))
     while not heat.is_over:
-        heat.go_on()
+        heat.go_on(lambda n, loss: None)
     on_test: dict[int, np.ndarray] = {}
     run_job(job, evaluate=Evaluate(x_test, stops.tolist(), then=on_test.__setitem__), for_good=False)
     widest = max(len(fold.held_out) for fold in folds)

@@ -1,14 +1,21 @@
 """What differs between a CPU and a GPU, answered in one place.
 
 The same training is written differently for the two: what a compiled loop, a convolution or a small product costs is
-not the same. Every such difference is a field of `Backend`; nothing else asks which device there is.
+not the same. Every such difference is a field of `Backend`; nothing else asks which device there is. Beside it stands
+how work in a thread keeps JAX's settings of the thread that gave it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import jax
+
+Result = TypeVar("Result")
 
 # Steps whose rows are drawn at once. A compiled call does not go beyond its block. Between two calls a GPU waits for
 # the host, so that blocks are longer where steps are short.
@@ -67,6 +74,34 @@ class Backend:
     def of(cls, platform: str) -> Backend:
         """That of a platform by JAX's name; what is neither CPU nor GPU counts as a GPU without cuDNN."""
         return {"cpu": CPU, "gpu": GPU}.get(platform, TPU)
+
+    @contextlib.contextmanager
+    def ahead(self, task: Callable[[], object]) -> Iterator[None]:
+        """Within it the task, which compiles what comes next, runs in a thread; not at all where that would disturb.
+
+        Its error is raised at the end.
+        """
+        if not self.compiles_ahead:
+            yield
+            return
+        with ThreadPoolExecutor(1) as thread:
+            future = thread.submit(with_settings_of_here(task))
+            yield
+            future.result()
+
+
+def with_settings_of_here(task: Callable[..., Result]) -> Callable[..., Result]:
+    """The task, for another thread: settings such as `with jax.enable_x64(True):` hold there as they do here."""
+    here: Any = jax.config  # whose fields are made as it is imported
+    x64, precision, device = here.jax_enable_x64, here.jax_default_matmul_precision, here.jax_default_device
+    by_place = here.jax_threefry_partitionable
+
+    def carried_out(*arguments: Any) -> Result:
+        numbers = jax.enable_x64(x64), jax.default_matmul_precision(precision), jax.threefry_partitionable(by_place)
+        with numbers[0], numbers[1], numbers[2], jax.default_device(device):
+            return task(*arguments)
+
+    return carried_out
 
 
 CPU = Backend(

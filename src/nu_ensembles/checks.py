@@ -66,6 +66,13 @@ def check_flag(value: Any, name: str) -> bool:
     raise InputError(f"{name} must be True or False, not {shown(value)}.")
 
 
+def check_flags(values: Mapping[str, Any], owner: type) -> None:
+    """Refuses, of the arguments of a class, those that are neither true nor false although their default is."""
+    for name, how in inspect.signature(owner).parameters.items():
+        if isinstance(how.default, bool) and name in values:
+            check_flag(values[name], name)
+
+
 def check_name(value: Any, kind: str, known: Iterable[str]) -> str:
     """One of some names."""
     names = list(known)

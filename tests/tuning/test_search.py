@@ -98,9 +98,9 @@ def test_losses_are_those_of_ensembles_trained_on_the_other_folds(
 def run_through(trial: Trial, *methods: Method) -> OutOfFold:
     """What is measured of methods that train side by side to the end."""
     found = trial.nothing_yet(range(len(methods)))
-    heat = trial.heat(dict(enumerate(methods)), found, lambda n, loss: None)
+    heat = trial.heat(dict(enumerate(methods)), found)
     while not heat.is_over:
-        heat.go_on()
+        heat.go_on(lambda n, loss: None)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class WrittenTrial:
             [],
         )
 
-    def heat(self, betas: Mapping[int, float], found: OutOfFold, show: Any) -> WrittenHeat:
+    def heat(self, betas: Mapping[int, float], found: OutOfFold) -> WrittenHeat:
         self.started.append(list(betas.values()))
         return WrittenHeat(self, betas, found)
 
@@ -62,7 +63,7 @@ class WrittenHeat:
     def get_ready(self) -> None:
         """There is nothing to compile."""
 
-    def go_on(self) -> None:
+    def go_on(self, show: Any) -> None:
         self.stop += 1
         for each in self.remaining:
             self.found.losses[each, self.stop] = self.trial.losses[self.betas[each]][self.stop]
@@ -75,7 +76,7 @@ def searched(losses: np.ndarray, probes: tuple[float, ...] = PROBES) -> tuple[Ou
     """A search over trajectories `[P, S, N]` of as many of the betas, and what it started."""
     trial: Any = WrittenTrial(dict(zip(BETAS, losses, strict=False)))
     betas = BETAS[: len(losses)]
-    return staged(trial, betas, probes, False, lambda beta: beta, lambda n, loss: None), trial  # pyright: ignore
+    return staged(trial, betas, probes, False, lambda beta: beta, nullcontext(lambda n, loss: None)), trial  # pyright: ignore
 
 
 def level_with_noise(*levels: Any) -> np.ndarray:
@@ -134,7 +135,7 @@ def test_the_grid_goes_on_where_its_best_value_sits_on_the_edge() -> None:
     losses = dict(zip(BETAS, level_with_noise(*falling_with_beta), strict=True))
     losses |= {0.3: losses[0.1] * 0.9, 1.0: losses[0.1]}
     trial: Any = WrittenTrial(losses)
-    found = staged(trial, BETAS, PROBES, True, lambda beta: beta, lambda n, loss: None)  # pyright: ignore
+    found = staged(trial, BETAS, PROBES, True, lambda beta: beta, nullcontext(lambda n, loss: None))  # pyright: ignore
     assert trial.started == [[0.0], [1e-2], [1e-4, 1e-3, 0.1], [0.3], [1.0]]
     assert found.best_beta == 0.3
 

@@ -16,7 +16,7 @@ from nu_ensembles.deployment.accuracy import (
 from nu_ensembles.deployment.expected import DeploymentExpectation, expect
 from nu_ensembles.deployment.priors import Priors, estimate_priors
 from nu_ensembles.deployment.rule import Decision
-from nu_ensembles.deployment.shift import FEWEST_ROWS, Shift, unseen_columns
+from nu_ensembles.deployment.shift import FEWEST_ROWS, Shift, comparable, unseen_columns
 from nu_ensembles.problem import Problem
 
 # Where nearly all rows can be told apart, more than class shares differs.
@@ -77,7 +77,7 @@ def look_ahead(
     priors = None
     if with_priors and held_out is not None and shift is not None and shift.auroc < MOST_AUROC:
         known = held_out.probabilities, held_out.y
-        rows = problem.compared(problem.x[held_out.rows]), problem.compared(u)
+        rows = comparable(problem, problem.x[held_out.rows]), comparable(problem, u)
         priors = estimate_priors(list(problem.classes), *known, mean, *rows, held_out.weight)
     if priors is not None:
         calibrator = FittedOtherPriors(len(problem.classes), priors.ratio, calibrator)

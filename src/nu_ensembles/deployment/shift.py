@@ -16,7 +16,7 @@ from scipy.stats import ks_2samp, norm, rankdata
 from threadpoolctl import threadpool_limits
 
 from nu_ensembles.deployment.telling_apart import FOLDS, told_apart
-from nu_ensembles.problem import Problem
+from nu_ensembles.problem import Problem, thrown_together
 from nu_ensembles.rows import LazyRows
 
 # More rows than this a side hardly narrow the interval (±.02), and every fit does the test: it should cost little.
@@ -119,8 +119,13 @@ def two_sample_of(problem: Problem) -> Shift | None:
     """The test on the scaled rows of a problem; None where there are too few to test, or none unlabelled."""
     if problem.x_unlabeled is None:
         return None
-    x, u = problem.compared(problem.x), problem.compared(problem.x_unlabeled)
+    x, u = comparable(problem, problem.x), comparable(problem, problem.x_unlabeled)
     return two_sample_test(x, u, problem.feature_names)
+
+
+def comparable(problem: Problem, rows: np.ndarray) -> np.ndarray:
+    """Rows of a problem, or scaled like them, in a form in which sets of them can be compared."""
+    return rows if problem.sparse_columns is None else thrown_together(rows)
 
 
 def differs_from_all_labelled(shift: Shift | None, problem: Problem, validation_x: np.ndarray | None = None) -> bool:
@@ -136,7 +141,7 @@ def differs_from_all_labelled(shift: Shift | None, problem: Problem, validation_
         return False
     if validation_x is None:
         return True
-    from_there = two_sample_test(problem.compared(validation_x), problem.compared(problem.x_unlabeled))
+    from_there = two_sample_test(comparable(problem, validation_x), comparable(problem, problem.x_unlabeled))
     return from_there is not None and from_there.differs
 
 

@@ -19,8 +19,8 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from nu_ensembles.backend import with_settings_of_here
 from nu_ensembles.engine.blocks import Block, LastingOrders, block_of, steps_a_block
-from nu_ensembles.engine.fast.threads import with_settings_of_here
 from nu_ensembles.engine.program import Lanes, OutsideRows, Program, TrainingData
 from nu_ensembles.errors import InputError
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # Version 1 knows nothing of dropout masks, version 2 nothing of tables, version 3 nothing of calibrators, version 4
 # nothing of companions, version 5 nothing of networks around others, version 6 nothing of ramps; what has none of these
 # is still written as version 1, for older versions to read.
-FORMAT = 7
+FORMAT = 8
 MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"
 COMPANION = "companion/"
 
@@ -193,7 +193,10 @@ def _wrapped(manifest: Manifest, network: Model, folder: Path) -> Model:
 def _format(ensemble: Ensemble) -> int:
     """The oldest version of the manifest that says all there is."""
     network, wrapper = unwrapped(ensemble.model)
-    if network.spec is not None and dict(network.spec.options).get("ramps"):
+    options = {} if network.spec is None else dict(network.spec.options)
+    if {"groups", "widths"} & options.keys() or (wrapper is not None and wrapper.name == "sngp"):
+        return 8
+    if options.get("ramps"):
         return 7
     if wrapper is not None:
         return 6

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length, check_random_state, compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from nu_ensembles.checks import check_flag, shown
@@ -18,6 +16,7 @@ from nu_ensembles.problem import (
     Problem,
     Unlabeled,
     check_rows,
+    check_targets,
     labelled_rows,
     note_gaps,
     only_labelled,
@@ -34,10 +33,11 @@ def problem_of(estimator: Any, X: Any, y: Any, X_unlabeled: Any, sample_weight: 
     """What `fit` was given, with the estimator's options: unlabelled rows found, classes weighted, inputs scaled."""
     check_options(estimator)
     U = X_unlabeled.rows if isinstance(X_unlabeled, Unlabeled) else X_unlabeled
-    U = rows_beside(opened(U, "X_unlabeled", np.shape(X)[1:] if hasattr(X, "shape") else None), "X_unlabeled")
+    U = opened(U, "X_unlabeled", np.shape(X)[1:] if hasattr(X, "shape") else None)
     if y is None:
         raise InputError("This classifier requires y to be passed, but the target y is None.")
-    X, y = rows_and_labels(estimator, X, y)
+    X, y = rows_and_labels(estimator, X, y, rows_of(X, "X"))
+    U = rows_beside(U, "X_unlabeled")
     standardize = wants_standardisation(estimator.standardize, X)
     if sample_weight is not None:
         sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -60,22 +60,11 @@ def problem_of(estimator: Any, X: Any, y: Any, X_unlabeled: Any, sample_weight: 
     )
 
 
-def check_targets(y: np.ndarray) -> None:
-    """Refuses labels of which scikit-learn says that they are no classes."""
-    try:
-        check_classification_targets(y)
-    except ValueError as error:
-        raise InputError(f"{error} Use whole numbers, text, booleans or dates.") from None
-
-
 def check_options(estimator: Any) -> None:
-    """Refuses what no option can be: an array neither equals a name nor differs, and text is neither true nor false."""
-    defaults = inspect.signature(type(estimator)).parameters
+    """Refuses what no option can be: an array neither equals a name nor differs."""
     for name, value in estimator.get_params(deep=False).items():
         if isinstance(value, np.ndarray) and value.ndim and name not in MAY_BE_ARRAYS:
             raise InputError(f"{name} must not be an array: {shown(value)}.")
-        if name in defaults and isinstance(defaults[name].default, bool):
-            check_flag(value, name)
         options = isinstance(value, Mapping) and all(isinstance(each, str) for each in value)
         if name in ("model_options", "method_options") and value is not None and not options:
             raise InputError(f"{name} must be a dict of options by name, not {shown(value)}.")
@@ -91,10 +80,14 @@ def seed_of(random_state: Any) -> int:
         ) from None
 
 
-def rows_and_labels(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Rows and labels `[n]` to fit on, as scikit-learn checks them; the estimator keeps the names of the columns."""
-    given: Any = X
-    X, y = rows_of(X, "X"), column_or_1d(y, warn=True)
+def rows_and_labels(estimator: Any, given: Any, y: Any, X: Any) -> tuple[Any, np.ndarray]:
+    """Rows and labels `[n]` to fit on, as scikit-learn checks them; the estimator keeps the names of the columns.
+
+    Args:
+      given: what the user calls X.
+      X: the same as a table, a sparse matrix or an array.
+    """
+    y = column_or_1d(y, warn=True)
     if isinstance(X, RawTable):
         # Names of several types are refused, and those that are not text left aside, as everywhere in scikit-learn.
         validate_data(estimator, given if hasattr(given, "shape") else X, skip_check_array=True)  # pyright: ignore

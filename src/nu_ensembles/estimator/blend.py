@@ -26,9 +26,8 @@ from sklearn.utils.validation import (
 from nu_ensembles.calibration.pooling import WEIGHT_PRIOR, check_pooling, check_weights, pool, pooling_weights
 from nu_ensembles.checks import check_positive
 from nu_ensembles.errors import InputError
-from nu_ensembles.estimator.arguments import check_targets
 from nu_ensembles.estimator.blend_folds import folds_for_weights
-from nu_ensembles.problem import check_labels
+from nu_ensembles.problem import check_labels, check_targets
 from nu_ensembles.tuning import Fold
 
 

@@ -15,8 +15,7 @@ from nu_ensembles.checks import check_positive, check_whole, checked
 from nu_ensembles.companion import Forest, grow
 from nu_ensembles.companion.trees import Trees
 from nu_ensembles.errors import InputError
-from nu_ensembles.estimator.arguments import check_targets
-from nu_ensembles.problem import check_labels
+from nu_ensembles.problem import check_labels, check_targets
 
 
 class TemperedForest(ClassifierMixin, BaseEstimator):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from nu_ensembles.calibration import AUTO, CALIBRATORS, Calibrator, Identity, Temperature, build
-from nu_ensembles.checks import check_flag
 from nu_ensembles.errors import InputError
 from nu_ensembles.tuning.accompanying import FOREST
 
@@ -19,7 +18,7 @@ def check_calibration(calibration: str | Calibrator | None, temperature: bool) -
     Args:
       temperature: the older switch, which means calibration="temperature".
     """
-    if check_flag(temperature, "temperature"):
+    if temperature:
         if calibration is not None and calibration != Temperature.name:
             raise InputError(
                 f"temperature=True means calibration='temperature', but calibration is {calibration!r}; leave out one."

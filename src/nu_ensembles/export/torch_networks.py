@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.linalg import block_diag
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -26,11 +27,12 @@ def _parameter(array: Any) -> nn.Parameter:
 
 
 class Dense(nn.Module):
-    """`x @ kernel + bias`."""
+    """`x @ kernel + bias`; groups that do not meet are blocks of one kernel."""
 
     def __init__(self, weights: Weights) -> None:
         super().__init__()
-        self.weight = _parameter(np.asarray(weights["kernel"]).T)
+        kernel = np.asarray(weights["kernel"])
+        self.weight = _parameter((block_diag(*kernel) if kernel.ndim == 3 else kernel).T)
         self.bias = _parameter(weights["bias"])
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """Ways to train an ensemble: one file each, all on the protocol in `protocol.py`."""
 
 from nu_ensembles.methods.agree_to_disagree import AgreeToDisagree
+from nu_ensembles.methods.batch_ensemble import BatchEnsemble
 from nu_ensembles.methods.confidence_penalty import ConfidencePenalty
 from nu_ensembles.methods.cyclical_sgmcmc import CyclicalSGMCMC
 from nu_ensembles.methods.dice import Dice
@@ -15,12 +16,14 @@ from nu_ensembles.methods.mixup import Mixup
 from nu_ensembles.methods.nu import LabelScheme, Nu
 from nu_ensembles.methods.pac2 import Pac2
 from nu_ensembles.methods.pac2b import Pac2B
+from nu_ensembles.methods.packed_ensemble import PackedEnsemble
 from nu_ensembles.methods.procedure import AnyMethod, Procedure
 from nu_ensembles.methods.protocol import BaseMethod, Batch, Method, hyper_parameters, method
 from nu_ensembles.methods.registry import METHODS, build, method_for
 from nu_ensembles.methods.repulsive import RepulsiveEnsemble
 from nu_ensembles.methods.self_training import SelfTraining
 from nu_ensembles.methods.single import Single
+from nu_ensembles.methods.sngp import SNGP
 from nu_ensembles.methods.standard import Standard
 from nu_ensembles.methods.swag import Swag
 from nu_ensembles.methods.trainer import Members, Networks, Snapshots, Trainer, TrainingRows
@@ -29,10 +32,12 @@ from nu_ensembles.methods.transformation_ensemble import TransformationEnsemble
 __all__ = [
     "HMC",
     "METHODS",
+    "SNGP",
     "AgreeToDisagree",
     "AnyMethod",
     "BaseMethod",
     "Batch",
+    "BatchEnsemble",
     "ConfidencePenalty",
     "CyclicalSGMCMC",
     "Dice",
@@ -51,6 +56,7 @@ __all__ = [
     "Nu",
     "Pac2",
     "Pac2B",
+    "PackedEnsemble",
     "ParameterForward",
     "Procedure",
     "RepulsiveEnsemble",

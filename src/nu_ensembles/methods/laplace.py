@@ -20,7 +20,7 @@ import numpy as np
 from nu_ensembles.checks import check_name, check_positive, check_whole
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods.laplace_posterior import Curvature, LastLayerPosterior
-from nu_ensembles.methods.last_layer import find_last_layer, refuse_without_last_layer
+from nu_ensembles.methods.last_layer import find_last_layer, last_layer_of
 from nu_ensembles.methods.nu import Nu
 from nu_ensembles.methods.procedure import Procedure
 from nu_ensembles.methods.protocol import Method
@@ -84,7 +84,7 @@ class Laplace(Procedure):
                 f"The full curvature of a last layer with {n_weights:,} weights is a matrix of "
                 f"{n_weights**2 * 8e-9:.0f} GB; use structure='kronecker'."
             )
-        refuse_without_last_layer(given, row_shape)
+        last_layer_of(given, row_shape)
         return given
 
     def carry_out(self, trainer: Trainer) -> Members:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.models import Model, logits_and_features
+from nu_ensembles.models import Model, logits_and_features, split_variables
 
 # How far logits may be from what the layer gives, as a share of their size: less than half precision would leave.
 TOLERANCE = 1e-3
@@ -74,15 +74,20 @@ def find_last_layer(params: Any, features: np.ndarray, logits: np.ndarray) -> La
                 if np.abs(given - logits).max() <= TOLERANCE * max(1.0, np.abs(logits).max()):
                     return LastLayer(place, bias, transposed)
     raise InputError(
-        "Laplace's approximation is taken around the last layer, and no weights of this network turn its features into "
-        "its logits; use one that ends with a dense layer, whose inputs are what Model(features=…) gives."
+        "This method is about the last layer, and no weights of this network turn its features into its logits; use "
+        "one that ends with a dense layer, whose inputs are what Model(features=…) gives."
     )
 
 
-def refuse_without_last_layer(model: Model, row_shape: tuple[int, ...]) -> None:
-    """Raises if a network does not end with a dense layer, told from freshly drawn weights."""
+def last_layer_of(model: Model, row_shape: tuple[int, ...]) -> LastLayer:
+    """Where a network's last layer is, told from freshly drawn weights.
+
+    Raises:
+      InputError: it does not end with a dense layer.
+    """
     key = jax.random.key(0, impl="threefry2x32")
     x = jax.random.normal(key, (4, *row_shape), jnp.float32)
     variables = model.init(key, x)
     logits, features = jax.jit(lambda v, x: logits_and_features(model, v, x, key=None, train=False))(variables, x)
-    find_last_layer(variables, np.asarray(features), np.asarray(logits))
+    params, _ = split_variables(variables)
+    return find_last_layer(params, np.asarray(features), np.asarray(logits))

@@ -9,6 +9,7 @@ from typing import Any
 from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.methods.agree_to_disagree import AgreeToDisagree
+from nu_ensembles.methods.batch_ensemble import BatchEnsemble
 from nu_ensembles.methods.confidence_penalty import ConfidencePenalty
 from nu_ensembles.methods.cyclical_sgmcmc import CyclicalSGMCMC
 from nu_ensembles.methods.dice import Dice
@@ -22,18 +23,21 @@ from nu_ensembles.methods.mixup import Mixup
 from nu_ensembles.methods.nu import Nu
 from nu_ensembles.methods.pac2 import Pac2
 from nu_ensembles.methods.pac2b import Pac2B
+from nu_ensembles.methods.packed_ensemble import PackedEnsemble
 from nu_ensembles.methods.procedure import AnyMethod
 from nu_ensembles.methods.repulsive import RepulsiveEnsemble
 from nu_ensembles.methods.self_training import SelfTraining
 from nu_ensembles.methods.single import Single
+from nu_ensembles.methods.sngp import SNGP
 from nu_ensembles.methods.standard import Standard
 from nu_ensembles.methods.swag import Swag
 from nu_ensembles.methods.transformation_ensemble import TransformationEnsemble
 
 _LOSSES = (Standard, Nu, AgreeToDisagree, Pac2, Pac2B, Dice, LabelSmoothing, Mixup, ConfidencePenalty)
 _FLOWS = (RepulsiveEnsemble, FeatureFlow)
-_PROCEDURES = (Single, McDropout, Swag, CyclicalSGMCMC, HMC, Laplace, HyperDeep, SelfTraining, TransformationEnsemble)
-METHODS: dict[str, type] = {cls.name: cls for cls in (*_LOSSES, *_FLOWS, *_PROCEDURES)}
+_OF_ONE = (Single, McDropout, Swag, CyclicalSGMCMC, HMC, Laplace, SNGP, BatchEnsemble)
+_PROCEDURES = (HyperDeep, SelfTraining, TransformationEnsemble, PackedEnsemble)
+METHODS: dict[str, type] = {cls.name: cls for cls in (*_LOSSES, *_FLOWS, *_OF_ONE, *_PROCEDURES)}
 
 
 @checked
@@ -49,9 +53,21 @@ def build(name: str, **options: Any) -> AnyMethod:
     known = inspect.signature(METHODS[name]).parameters
     for option in options:
         if option not in known:
+            if option == "beta" and known:
+                # Asked for again and again: the same method with random labels.
+                raise InputError(
+                    f"The method {name!r} takes no beta, since its members do not train on their own; random labels "
+                    f"are for {', '.join(map(repr, _with_beta()))}."
+                )
             error = unknown_name(f"option of method {name!r}", option, known)
             raise (error if known else InputError(f"The method {name!r} takes no options; leave out {option!r}."))
     return METHODS[name](**options)
+
+
+def _with_beta() -> list[str]:
+    """The methods whose members can carry random labels."""
+    of_procedures = [cls.name for cls in (*_OF_ONE, *_PROCEDURES) if "beta" in inspect.signature(cls).parameters]
+    return [Nu.name, *of_procedures]
 
 
 @checked

@@ -156,6 +156,7 @@ class Trainer(Protocol):
         learning_rates: Sequence[float] | None = None,
         weight_decays: Sequence[float] | None = None,
         dropout: float | None = None,
+        network: Model | None = None,
         snapshots: Snapshots | None = None,
         optimiser: optax.GradientTransformation | None = None,
     ) -> Networks:
@@ -170,6 +171,7 @@ class Trainer(Protocol):
           learning_rates: one for each network, instead of the user's.
           weight_decays: one for each network, instead of the user's.
           dropout: another rate than the network's own.
+          network: another than the user's, made from it; those that are trained are of this kind.
           snapshots: when to copy the parameters on the way; None for never.
           optimiser: another than the user's, with its own rate and decay. The same object shares compiled programs;
             what distinguishes it should be a hyper-parameter of the method, too, by which checkpoints are told apart.

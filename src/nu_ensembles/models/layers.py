@@ -97,6 +97,23 @@ def dense(features: int, *, dtype: Any, **options: Any) -> nn.Dense:
     return nn.Dense(features, dtype=dtype, param_dtype=full_dtype(dtype), promote_dtype=promote_all_but_bias, **options)
 
 
+class GroupedDense(nn.Module):
+    """A dense layer of groups that do not meet, `[B, F] -> [B, features]`: each takes its own part of the inputs."""
+
+    features: int
+    groups: int
+    dtype: Any
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        full = full_dtype(self.dtype)
+        shape = self.groups, x.shape[-1] // self.groups, self.features // self.groups
+        kernel = self.param("kernel", nn.initializers.lecun_normal(batch_axis=0), shape, full)
+        bias = self.param("bias", nn.initializers.zeros, (self.features,), full)
+        parts = x.astype(self.dtype).reshape(-1, *shape[:2])
+        return jnp.einsum("bgi,gio->bgo", parts, kernel.astype(self.dtype)).reshape(-1, self.features) + bias
+
+
 class SparseDense(nn.Module):
     """A dense layer on sparse rows, `[B, M, 2] -> [B, features]`; parameters as `nn.Dense` has them.
 

@@ -15,7 +15,7 @@ from jax import Array
 from nu_ensembles.checks import check_flag, check_positive, check_whole
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.builtin import built_in, dtype_name
-from nu_ensembles.models.layers import Returned, SparseDense, dense, full_dtype, last_layer
+from nu_ensembles.models.layers import GroupedDense, Returned, SparseDense, dense, full_dtype, last_layer
 from nu_ensembles.models.model import Model
 from nu_ensembles.models.ramps import ramped
 
@@ -34,6 +34,7 @@ class MLP(nn.Module):
     dtype: str = "float32"
     ramps: bool = False
     columns: int | None = None
+    groups: int = 1
 
     @nn.compact
     def __call__(self, x: Array, deterministic: bool = True, returned: Returned = "logits") -> Any:
@@ -49,6 +50,8 @@ class MLP(nn.Module):
         name = f"Dense_{number}"
         if number == 0 and self.columns is not None:
             return SparseDense(units, self.columns, dtype, name=name)
+        if 0 < number < len(self.hidden) and self.groups > 1:
+            return GroupedDense(units, self.groups, dtype, name=name)
         return dense(units, dtype=dtype, name=name)
 
     def features(self, x: Array, deterministic: bool = True) -> Array:
@@ -65,6 +68,7 @@ def mlp(
     dtype: str = "float32",
     ramps: bool = False,
     columns: int | None = None,
+    groups: int = 1,
 ) -> Model:
     """A perceptron, for rows of any shape, which it flattens.
 
@@ -78,6 +82,8 @@ def mlp(
       columns: how many columns sparse rows have, which then come as `[B, M, 2]`: pairs of a column's number and its
         value, filled up with zeros. None for rows as they are. `nu.fit` and the classifiers hand large sparse matrices
         over so by themselves.
+      groups: into how many parts that do not meet the layers between the first hidden and the last fall; it divides the
+        units of every hidden layer.
     """
     if not isinstance(hidden, Sequence):
         raise InputError(f"hidden must list the units of each hidden layer, as in (64, 64), not {hidden!r}.")
@@ -90,6 +96,10 @@ def mlp(
     options |= {"ramps": True} if check_flag(ramps, "ramps") else {}
     if ramps and columns is not None:
         raise InputError("ramps are of dense rows, which leaves columns out.")
+    if check_whole(groups, "groups") > 1:
+        if any(units % groups for units in options["hidden"]):
+            raise InputError(f"groups={groups} must divide the units of every hidden layer, {tuple(hidden)}.")
+        options |= {"groups": groups}
     return built_in("mlp", MLP, n_classes, options | _of_columns(columns))
 
 

@@ -1,7 +1,8 @@
-"""A network around another: what some methods need when they predict becomes part of the network itself.
+"""A network around another: what some methods need when they train or predict becomes part of the network itself.
 
 Such a network is saved as the one inside it and the name of what is around it, predicts and is exported like any other,
-and needs nothing of the rooms behind it. Its variables are those of the network inside, and what the wrapper adds:
+and needs nothing of the rooms behind it. The variables of one that is made to predict are those of the network inside,
+and what the wrapper adds:
 
   {"params": of the network inside, "state": its mutable state, …}
 """
@@ -20,6 +21,8 @@ from jax import Array
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.models.image_maps import MAPS
 from nu_ensembles.models.model import Model, join_variables, logits_and_features, split_variables
+from nu_ensembles.models.random_features import random_features
+from nu_ensembles.models.rank_one import rank_one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +102,8 @@ def _again(inner: Model, wrapper: WrapperSpec) -> Model:
 @functools.cache
 def _cached(inner: Model, wrapper: WrapperSpec) -> WrappedModel:
     model = WRAPPERS[wrapper.name](inner, **dict(wrapper.options))
-    return WrappedModel(model.init, model.apply, inner=inner, wrapper=wrapper)
+    passes = model.init, model.apply, model.features, None, model.apply_with_features
+    return WrappedModel(*passes, inner=inner, wrapper=wrapper)
 
 
 def probit(inner: Model) -> Model:
@@ -147,4 +151,15 @@ def transformed(inner: Model, transformations: tuple[str, ...]) -> Model:
     return Model(init, apply)
 
 
-WRAPPERS: dict[str, Callable[..., Model]] = {"probit": probit, "transformed": transformed}
+def sngp(inner: Model, **options: Any) -> Model:
+    """A Gaussian process in place of the last layer, with the probit predictive around it."""
+    return probit(random_features(inner, **options))
+
+
+WRAPPERS: dict[str, Callable[..., Model]] = {
+    "probit": probit,
+    "transformed": transformed,
+    "rank_one": rank_one,
+    "random_features": random_features,
+    "sngp": sngp,
+}

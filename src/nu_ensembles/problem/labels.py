@@ -33,6 +33,16 @@ def only_labelled(y: np.ndarray, labelled: np.ndarray) -> np.ndarray:
     return y
 
 
+def check_targets(y: np.ndarray) -> None:
+    """Refuses labels of which scikit-learn says that they are no classes."""
+    from sklearn.utils.multiclass import check_classification_targets
+
+    try:
+        check_classification_targets(y)
+    except ValueError as error:
+        raise InputError(f"{error} Use whole numbers, text, booleans or dates.") from None
+
+
 def separate(y: Any, name: str = "y") -> tuple[np.ndarray, np.ndarray | None]:
     """The labels that are given, and which rows have one; None where all have. Says how many have none.
 

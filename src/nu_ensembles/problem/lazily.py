@@ -33,7 +33,7 @@ def opened(rows: Any, what: str, row_shape: tuple[int, ...] | None = None) -> An
       what: to call them in messages.
       row_shape: of the labelled rows: images of a folder become grey or coloured as these are.
     """
-    if not is_source(rows):
+    if rows is None or type(rows) is np.ndarray or not is_source(rows):
         return rows
     if isinstance(rows, np.memmap) and rows.nbytes <= FEW_BYTES:
         return np.asarray(rows)

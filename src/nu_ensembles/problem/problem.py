@@ -13,7 +13,7 @@ from nu_ensembles.problem.inputs import Unlabeled, check_labels, check_rows, che
 from nu_ensembles.problem.labels import separate
 from nu_ensembles.problem.lazily import opened, prepare_lazily
 from nu_ensembles.problem.leaks import refuse_leaks
-from nu_ensembles.problem.pairs import as_sparse, fit_scales, fullest, pairs_of, thrown_together, widened
+from nu_ensembles.problem.pairs import as_sparse, fit_scales, fullest, pairs_of, widened
 from nu_ensembles.problem.preprocessing import Standardisation, as_table, check_kind, network_rows
 from nu_ensembles.rows import LazyRows
 from nu_ensembles.tables import ColumnTypes, RawTable, SparseRows, TableEncoding, read_column_types, rows_of
@@ -88,10 +88,6 @@ class Problem:
             return self
         u = None if self.x_unlabeled is None else widened(self.x_unlabeled, width)
         return dataclasses.replace(self, x=widened(self.x, width), x_unlabeled=u)
-
-    def compared(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of the problem, or scaled like them, in a form in which sets of them can be compared."""
-        return rows if self.sparse_columns is None else thrown_together(rows)
 
 
 def prepare(

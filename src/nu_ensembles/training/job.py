@@ -104,8 +104,9 @@ class TrainingJob:
         # What is a temperature only is kept as one, so that older versions can read it.
         only_scaled = isinstance(calibrator, FittedTemperature)
         of_method = {"procedure": members.notes} if members.notes else {}
+        training = {**self.manifest(), **of_method, **notes}
         return Ensemble(
-            model=for_dense_rows(networks.model),
+            model=networks.model if self.problem.sparse_columns is None else for_dense_rows(networks.model),
             params=networks.params,
             model_state=networks.model_state,
             classes=self.problem.classes,
@@ -118,7 +119,7 @@ class TrainingJob:
             calibrator=None if only_scaled else calibrator,
             companion=companion,
             mask_keys=members.mask_keys,
-            training={**self.manifest(), **of_method, **notes},
+            training=training,
             history=[] if history is None else history,
         )
 

@@ -21,6 +21,7 @@ from nu_ensembles.engine.predict import lane_predictions
 from nu_ensembles.engine.program import network_inputs
 from nu_ensembles.engine.train import Evaluate, train
 from nu_ensembles.methods import Members, Method, Networks, Procedure, Snapshots, TrainingRows
+from nu_ensembles.models import Model
 from nu_ensembles.models.dropout import dropout_rate, with_dropout
 from nu_ensembles.training.idle_members import warn_of_idle_members
 from nu_ensembles.training.job import TrainingJob
@@ -98,16 +99,18 @@ class JobTrainer:
         learning_rates: Sequence[float] | None = None,
         weight_decays: Sequence[float] | None = None,
         dropout: float | None = None,
+        network: Model | None = None,
         snapshots: Snapshots | None = None,
         optimiser: optax.GradientTransformation | None = None,
     ) -> Networks:
         """See `nu_ensembles.methods.Trainer`."""
         job, stage = self.job, self.name + stage
-        network = job.network if dropout is None else with_dropout(job.network, dropout)
+        given = network or job.network
+        trains = given if dropout is None else with_dropout(given, dropout)
         settings = job.settings if optimiser is None else dataclasses.replace(job.settings, optimiser=optimiser)
         members = MemberSet(job.key, list(numbers), method, learning_rates=learning_rates, weight_decays=weight_decays)
         trained = train(
-            assemble(network, settings, rows or self.rows, self.n_classes, [members]),
+            assemble(trains, settings, rows or self.rows, self.n_classes, [members]),
             self.n_steps,
             plan=job.settings.plan,
             evaluate=snapshots or self.evaluate,
@@ -121,7 +124,7 @@ class JobTrainer:
         taken = None
         if snapshots is not None:
             taken = np.stack([trained.evaluations[at] for at in sorted(trained.evaluations)])
-        return Networks(job.network, trained.params, trained.model_state, taken)
+        return Networks(given, trained.params, trained.model_state, taken)
 
     def inputs(self, x: np.ndarray) -> np.ndarray:
         """Rows as the networks take them."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from nu_ensembles.datasets.splits import split
 from nu_ensembles.deployment.accuracy import AccuracyEstimate, accuracy_under_shift
-from nu_ensembles.deployment.shift import NORMAL_95, Shift, two_sample_test, unseen_columns
+from nu_ensembles.deployment.shift import NORMAL_95, Shift, comparable, two_sample_test, unseen_columns
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.methods import Nu, Standard
 from nu_ensembles.metrics import evaluate
@@ -90,7 +90,7 @@ def preflight(
     examined = _at_most(problem, MOST_LABELLED, seed)
     early, last, rise = _out_of_fold(examined, settings, max_iter, seed, verbose)
     u = problem.x_unlabeled
-    sets = None if u is None else (problem.compared(problem.x), problem.compared(u))
+    sets = None if u is None else (comparable(problem, problem.x), comparable(problem, u))
     shift = None if sets is None else two_sample_test(*sets, feature_names, seed)
     evidence = Evidence(
         n_labelled=len(problem.x),

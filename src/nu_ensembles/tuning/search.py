@@ -140,11 +140,11 @@ def _side_by_side(
     trial = Trial(job, held_out_of(job, folds), stops, how.n_members, rounds)
     total = int(stops[-1]) * trial.lanes_a_set * len(how.betas or (0.0,))
     bar = step_bar("choosing beta and steps" if how.betas else "early stopping", total, 0, verbose)
-    with nullcontext() if rounds is None else rounds.watched(), bar as show:
+    with nullcontext() if rounds is None else rounds.watched():
         if how.betas is None:
             as_it_is = float(getattr(job.method, "beta", 0.0))
-            found = staged(trial, [as_it_is], (), False, lambda _: job.method.base, show)
+            found = staged(trial, [as_it_is], (), False, lambda _: job.method.base, bar)
         else:
             method_of = partial(with_beta, job.method)
-            found = staged(trial, how.betas, how.probes, how.extend, method_of, show)
+            found = staged(trial, how.betas, how.probes, how.extend, method_of, bar)
     return choose(found, how.tolerance, more_rows(job, folds))

@@ -8,8 +8,9 @@ candidate belongs to, the reference is measured at every stop at which it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
-from nu_ensembles.engine.fast.threads import in_background
+from nu_ensembles.backend import Backend
 from nu_ensembles.methods import Method
 from nu_ensembles.tuning.scores import OutOfFold
 from nu_ensembles.tuning.trial import Heat, Show, Trial
@@ -22,7 +23,12 @@ MakeMethod = Callable[[float], Method]
 
 
 def staged(
-    trial: Trial, betas: Sequence[float], probes: Sequence[float], extend: bool, method_of: MakeMethod, show: Show
+    trial: Trial,
+    betas: Sequence[float],
+    probes: Sequence[float],
+    extend: bool,
+    method_of: MakeMethod,
+    bar: AbstractContextManager[Show],
 ) -> OutOfFold:
     """What was measured, of the candidates that were tried.
 
@@ -32,58 +38,65 @@ def staged(
         are none, every candidate is tried.
       extend: whether the grid goes on when its best value sits on the edge.
       method_of: the method of a candidate.
+      bar: shows the steps while they are made.
     """
     betas = sorted(set(betas))
     further = [beta for beta in (*LARGER, *SMALLER) if beta not in betas] if extend else []
     every = sorted({*betas, *further})
     number_of = {beta: number for number, beta in enumerate(every)}
-    race = Race(trial, trial.nothing_yet(every), number_of[betas[0]], method_of, show)
+    race = Race(trial, trial.nothing_yet(every), number_of[betas[0]], method_of)
     probes = sorted((beta for beta in probes if beta in betas[1:]), reverse=True)
     first = race.heat([number_of[beta] for beta in probes[:1] or betas[1:]])
-    race.train_reference(first)
-    promised = not probes
-    for beta in probes:
-        probe = number_of[beta]
-        race.run(first if beta == probes[0] else race.heat([probe]), race.promises_or_may_yet)
-        promised = race.promises(probe)
-        # A reference that never was past its best has not overfitted: there is nothing for another beta to mend. And
-        # where this one does nothing at all, the next, a smaller one, does not either.
-        if promised or race.reference_is_best_at_the_end or race.does_nothing(probe):
-            break
-    others = [beta for beta in betas[1:] if not race.found.is_measured(number_of[beta])]
-    if promised and others:
-        race.run(race.heat([number_of[beta] for beta in others]) if probes else first, race.worth_going_on)
-    while promised and extend and (more := beyond_the_edge(race.found.best_beta, race.found.tried_betas)) is not None:
-        race.run(race.heat([number_of[more]]), race.worth_going_on)
+    with bar as show:
+        # While the reference trains, what follows is compiled.
+        with Backend.current().ahead(first.get_ready):
+            race.train_reference(show)
+        promised = not probes
+        for beta in probes:
+            probe = number_of[beta]
+            race.run(first if beta == probes[0] else race.heat([probe]), race.promises_or_may_yet, show)
+            promised = race.promises(probe)
+            # A reference that never was past its best has not overfitted: there is nothing for another beta to mend.
+            # And where this one does nothing at all, the next, a smaller one, does not either.
+            if promised or race.reference_is_best_at_the_end or race.does_nothing(probe):
+                break
+        others = [beta for beta in betas[1:] if not race.found.is_measured(number_of[beta])]
+        if promised and others:
+            heat = race.heat([number_of[beta] for beta in others]) if probes else first
+            race.run(heat, race.worth_going_on, show)
+        while promised and extend:
+            more = beyond_the_edge(race.found.best_beta, race.found.tried_betas)
+            if more is None:
+                break
+            race.run(race.heat([number_of[more]]), race.worth_going_on, show)
     return race.found.of_those_measured()
 
 
 class Race:
     """Candidates against a reference that is measured wherever one of them is."""
 
-    def __init__(self, trial: Trial, found: OutOfFold, reference: int, method_of: MakeMethod, show: Show) -> None:
-        self.trial, self.found, self.method_of, self.show = trial, found, method_of, show
+    def __init__(self, trial: Trial, found: OutOfFold, reference: int, method_of: MakeMethod) -> None:
+        self.trial, self.found, self.method_of = trial, found, method_of
         self.first = reference
         self.reference = self.heat([reference])
 
     def heat(self, candidates: Sequence[int]) -> Heat:
         """These candidates, about to start."""
         methods = {each: self.method_of(float(self.found.betas[each])) for each in candidates}
-        return self.trial.heat(methods, self.found, self.show)
+        return self.trial.heat(methods, self.found)
 
-    def train_reference(self, following: Heat) -> None:
-        """Trains the reference until it is past its best, while what will follow is compiled."""
-        with in_background(following.get_ready):
-            self.reference.go_on()
-            while not self.reference.is_over and not self.found.is_past_its_best(self.first, self.reference.stop):
-                self.reference.go_on()
+    def train_reference(self, show: Show) -> None:
+        """Trains the reference until it is past its best."""
+        self.reference.go_on(show)
+        while not self.reference.is_over and not self.found.is_past_its_best(self.first, self.reference.stop):
+            self.reference.go_on(show)
 
-    def run(self, heat: Heat, goes_on: Callable[[int, int], bool]) -> None:
+    def run(self, heat: Heat, goes_on: Callable[[int, int], bool], show: Show) -> None:
         """Trains candidates side by side, each for as long as it `goes_on(candidate, stop)`."""
         while not heat.is_over:
             if self.reference.stop == heat.stop:
-                self.reference.go_on()
-            heat.go_on()
+                self.reference.go_on(show)
+            heat.go_on(show)
             heat.keep([each for each in heat.remaining if goes_on(each, heat.stop)])
 
     def worth_going_on(self, candidate: int, stop: int) -> bool:

@@ -11,7 +11,6 @@ from functools import cached_property
 import jax
 import numpy as np
 
-from nu_ensembles.backend import Backend
 from nu_ensembles.engine.assembly import Assembly, MemberSet, assemble
 from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.methods import Method
@@ -50,11 +49,11 @@ class Trial:
         """Room for what is to be measured of candidates."""
         return OutOfFold.empty(np.asarray(betas, float), self.stops, self.held_out, self.n_classes)
 
-    def heat(self, methods: Mapping[int, Method], found: OutOfFold, show: Show) -> Heat:
+    def heat(self, methods: Mapping[int, Method], found: OutOfFold) -> Heat:
         """These candidates, by their numbers in `found`, about to start."""
         if self.rounds is None:
-            return Heat(self, methods, found, show)
-        return KeptHeat(self, methods, found, show, self.rounds)
+            return Heat(self, methods, found)
+        return KeptHeat(self, methods, found, self.rounds)
 
     def assembled(self, methods: Sequence[Method]) -> Assembly:
         """A lane for each candidate, fold and member, in this order."""
@@ -80,8 +79,8 @@ class Heat:
       stop: the number of the last stop that was measured; -1 before the first.
     """
 
-    def __init__(self, trial: Trial, methods: Mapping[int, Method], found: OutOfFold, show: Show) -> None:
-        self.trial, self.found, self.show = trial, found, show
+    def __init__(self, trial: Trial, methods: Mapping[int, Method], found: OutOfFold) -> None:
+        self.trial, self.found = trial, found
         self.methods, self.candidates = methods, list(methods)
         self.remaining = list(methods)
         self.stop = -1
@@ -100,14 +99,14 @@ class Heat:
         return not self.remaining or self.stop == len(self.trial.stops) - 1
 
     def get_ready(self) -> None:
-        """Compiles what the first step needs ahead of it, where that disturbs nobody."""
-        if self.candidates and Backend.current().compiles_ahead:
+        """Compiles what the first step needs, ahead of it."""
+        if self.candidates:
             self.pool.get_ready()
 
-    def go_on(self) -> None:
+    def go_on(self, show: Show) -> None:
         """Trains what remains up to the next stop, and measures it there."""
         self.stop += 1
-        self._train_and_measure(self.show)
+        self._train_and_measure(show)
 
     def keep(self, candidates: Sequence[int]) -> None:
         """Drops all but these."""
@@ -130,22 +129,20 @@ class KeptHeat(Heat):
       rounds: keep it.
     """
 
-    def __init__(
-        self, trial: Trial, methods: Mapping[int, Method], found: OutOfFold, show: Show, rounds: SearchRounds
-    ) -> None:
-        super().__init__(trial, methods, found, show)
+    def __init__(self, trial: Trial, methods: Mapping[int, Method], found: OutOfFold, rounds: SearchRounds) -> None:
+        super().__init__(trial, methods, found)
         self._rounds = rounds
 
     @cached_property
     def _round(self) -> SearchRound:
         return self._rounds.next(list(self.methods.items()), self.pool, self.found, self.candidates)
 
-    def go_on(self) -> None:
+    def go_on(self, show: Show) -> None:
         self.stop += 1
         if self._round.tells(self.stop):
             return  # an earlier life of the search has measured it
         self._round.put_back()
-        self._train_and_measure(self._round.keeping(self.show))
+        self._train_and_measure(self._round.keeping(show))
         self._round.measured(self.stop)
 
     def keep(self, candidates: Sequence[int]) -> None:

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nu_ensembles.backend import CPU, GPU
 from nu_ensembles.engine.fast import threads
-from nu_ensembles.engine.fast.threads import in_background, side_by_side
+from nu_ensembles.engine.fast.threads import side_by_side
 from nu_ensembles.engine.run import Run
 from nu_ensembles.methods import Nu
 
@@ -53,13 +54,16 @@ def test_an_error_in_one_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_what_runs_in_the_background_is_done_at_the_end_with_the_settings_of_here() -> None:
     seen: list[str] = []
-    with jax.enable_x64(True), in_background(lambda: seen.append(str(jnp.zeros(1).dtype))):
+    with jax.enable_x64(True), CPU.ahead(lambda: seen.append(str(jnp.zeros(1).dtype))):
         here = threading.get_ident()
     assert seen == ["float64"]
 
-    with in_background(lambda: seen.append(str(threading.get_ident()))):
+    with CPU.ahead(lambda: seen.append(str(threading.get_ident()))):
         pass
     assert seen[1] != str(here)
+    with GPU.ahead(lambda: seen.append("where kernels are timed")):
+        pass
+    assert len(seen) == 2
 
 
 def test_an_error_in_the_background_is_raised_at_the_end_unless_there_was_one_before() -> None:
@@ -67,10 +71,10 @@ def test_an_error_in_the_background_is_raised_at_the_end_unless_there_was_one_be
         raise MemoryError("no room")
 
     reached = []
-    with pytest.raises(MemoryError, match="no room"), in_background(fails):
+    with pytest.raises(MemoryError, match="no room"), CPU.ahead(fails):
         reached.append(True)
     assert reached == [True]
-    with pytest.raises(ValueError, match="first"), in_background(fails):
+    with pytest.raises(ValueError, match="first"), CPU.ahead(fails):
         raise ValueError("first")
 
 
