@@ -7,6 +7,7 @@ import pytest
 
 from nu_ensembles import metrics
 from nu_ensembles.errors import InputError
+from nu_ensembles.metrics.temperature import scale_temperature
 
 
 def sharpened(probs, temperature):
@@ -63,6 +64,11 @@ def test_exact_zeros_and_ones_are_survived():
     scaled = scaler.transform(np.eye(3))
     assert scaler.temperature_ > 1.0
     assert np.isfinite(scaled).all()
+
+
+def test_a_temperature_of_nothing_is_the_most_probable_class():
+    # ln p over 1e-320 is no number
+    np.testing.assert_array_equal(scale_temperature(np.array([[0.3, 0.6, 0.1]]), 1e-320), [[0, 1, 0]])
 
 
 def test_misuse_is_explained():

@@ -26,6 +26,10 @@ LOG_T_LIMIT = np.log(100.0)
 """|log T| searched: beyond 1/100 … 100 the probabilities are one-hot or uniform anyway."""
 
 
+LEAST_TEMPERATURE = 1e-300
+"""Divided by less, logarithms overflow; the probabilities are one-hot long before."""
+
+
 class TemperatureScaling:
     """Fits T on validation predictions and applies it to others.
 
@@ -100,7 +104,7 @@ def log_probability(probs: NDArray[np.floating]) -> Values:
 
 def scale_temperature(probs: NDArray[np.floating], temperature: float) -> Values:
     """p^(1/T), normalised over the last axis."""
-    return softmax(log_probability(probs) / temperature, axis=-1)
+    return softmax(log_probability(probs) / max(temperature, LEAST_TEMPERATURE), axis=-1)
 
 
 def fit_temperature(probs: NDArray[np.floating], labels: Ints, prior: float, weight: Values | None = None) -> float:
