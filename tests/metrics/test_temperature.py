@@ -66,9 +66,11 @@ def test_exact_zeros_and_ones_are_survived():
     assert np.isfinite(scaled).all()
 
 
-def test_a_temperature_of_nothing_is_the_most_probable_class():
-    # ln p over 1e-320 is no number
-    np.testing.assert_array_equal(scale_temperature(np.array([[0.3, 0.6, 0.1]]), 1e-320), [[0, 1, 0]])
+@pytest.mark.parametrize("temperature", [1e-320, 0.0, -1.0, float("nan")])
+def test_what_logarithms_cannot_be_divided_by_is_no_temperature(temperature):
+    np.testing.assert_array_equal(scale_temperature(np.array([[0.3, 0.6, 0.1]]), 1e-299), [[0, 1, 0]])
+    with pytest.raises(InputError, match="it must be above 1e-300"):
+        scale_temperature(np.array([[0.3, 0.6, 0.1]]), temperature)
 
 
 def test_misuse_is_explained():

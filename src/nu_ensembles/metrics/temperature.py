@@ -27,7 +27,7 @@ LOG_T_LIMIT = np.log(100.0)
 
 
 LEAST_TEMPERATURE = 1e-300
-"""Divided by less, logarithms overflow; the probabilities are one-hot long before."""
+"""Divided by less, logarithms overflow; |log T| of what is fitted is at most ln 100."""
 
 
 class TemperatureScaling:
@@ -104,7 +104,9 @@ def log_probability(probs: NDArray[np.floating]) -> Values:
 
 def scale_temperature(probs: NDArray[np.floating], temperature: float) -> Values:
     """p^(1/T), normalised over the last axis."""
-    return softmax(log_probability(probs) / max(temperature, LEAST_TEMPERATURE), axis=-1)
+    if not temperature > LEAST_TEMPERATURE:
+        raise InputError(f"The temperature is {temperature:g}: it must be above {LEAST_TEMPERATURE:g}; fit it again.")
+    return softmax(log_probability(probs) / temperature, axis=-1)
 
 
 def fit_temperature(probs: NDArray[np.floating], labels: Ints, prior: float, weight: Values | None = None) -> float:
