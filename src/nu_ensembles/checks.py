@@ -103,7 +103,8 @@ def check_numbers(value: Any, name: str) -> np.ndarray:
     if array.dtype.kind == "O":
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             array = array.astype(np.float64)
-    if array.dtype.kind not in "biuf":
+    # NumPy does not count the short floating-point numbers of machine learning among its own.
+    if array.dtype.kind not in "biuf" and not np.can_cast(array.dtype, np.float64):
         raise InputError(f"{name} must be an array of numbers, not of {array.dtype}.")
     return array
 
