@@ -183,6 +183,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
         nu.TemperedForest(2).fit(PROBABILITIES, LABELS).score(PROBABILITIES, np.array([{}] * 6))
     ),
     "more rows than can be": lambda: nu.theory.best_bound(n_unlabeled=2**70, **OF_BOUND),
+    "more members of no ensemble": lambda: nu.fit("mlp", PROBABILITIES, LABELS, add_to=np.float16(2), steps=1),  # pyright: ignore
     "a search without a name": lambda: nu.tune({}, [], [], name=float("nan")),  # pyright: ignore
 }
 
