@@ -82,7 +82,8 @@ def rivals() -> str:
         f"{len(counted)} splits of {len({place.dataset for place in counted})} tables with "
         f"{', '.join(map(str, labels[:-1]))} or {labels[-1]} labels, nothing tuned by hand. Rank: the mean one by NLL "
         "among ten single methods. NLL / ν's: geometric mean with its 95 % interval over tables, below 1 is better "
-        f"than ν. Of {len(aims)} aims set beforehand {sum(aim.is_met for aim in aims)} are met. By "
+        f"than ν. Processor s: the median on {results.about['environment']['device']}, programs compiled. "
+        f"Of {len(aims)} aims set beforehand {sum(aim.is_met for aim in aims)} are met. By "
         "`nu-ensembles study rivals`; [table by table, and what it means](docs/rivals.md)."
     )
     return "\n".join([*with_numbers_to_the_right(RIVAL_COLUMNS, rows), "", note, ""])

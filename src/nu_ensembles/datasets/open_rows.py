@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nu_ensembles.checks import checked, shown
+from nu_ensembles.checks import checked, is_path, shown
 from nu_ensembles.datasets.array_rows import ImageRows, MappedRows, mapped_array
 from nu_ensembles.datasets.arrow_pieces import ARROW, PARQUET, ArrowPiece, FragmentPiece, ParquetPiece, Piece
 from nu_ensembles.datasets.arrow_rows import ArrowRows
@@ -64,7 +64,7 @@ def open_rows(
         fragments = list(source.get_fragments())
         pieces: list[Piece] = [FragmentPiece(each, source.schema, at) for at, each in enumerate(fragments)]
         return _table(pieces, what, what, columns, ignore)
-    if not isinstance(source, str | os.PathLike) or "\0" in str(source):
+    if not is_path(source):
         raise InputError(f"Rows are opened from the path of files, a data set or a mapped array, not {shown(source)}.")
     # Refuses sizes and channels that no image has.
     ReadOptions(ignore=ignore, image_size=image_size, channels=channels)

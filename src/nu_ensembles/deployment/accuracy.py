@@ -15,9 +15,10 @@ import dataclasses
 import numpy as np
 from scipy.stats import beta as beta_distribution
 
-# Distances from the estimate to the ends of the interval, without a flip and for each share of flips; nine of ten true
-# accuracies lay between them.
-BELOW, ABOVE = (0.17, 0.4), (0.15, 0.1)
+# Distances from the estimate to the ends of the interval, without a flip and for each share of flips. Nine of ten true
+# accuracies lay between them in the study `deployment` (105 runs), whose shifts are wider than those before: there .17
+# and .15 had held nine of ten, and held eight here.
+BELOW, ABOVE = (0.24, 0.4), (0.25, 0.1)
 # The same where no probe was trained: confidence times agreement of members, within this.
 AROUND_AGREEMENT = 0.3
 LEVEL = 0.9

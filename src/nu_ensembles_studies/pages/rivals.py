@@ -15,7 +15,7 @@ from nu_ensembles_studies.declare.study import Place
 from nu_ensembles_studies.results.rankings import Ratio, mean_ranks, ratio, wins_and_losses
 from nu_ensembles_studies.results.results import Results
 
-NU, COMPANION, FOREST = ("nu", "test"), ("nu", "companion"), ("tempered_forest", "test")
+NU, COMPANION, FOREST, STANDARD = ("nu", "test"), ("nu", "companion"), ("tempered_forest", "test"), ("standard", "test")
 # (method, part of what was measured) -> title, beside the methods' own.
 OF_NU = {
     ("nu", "companion"): "ν + companion",
@@ -188,6 +188,13 @@ def targets(results: Results) -> list[Target]:
             Target("ν + companion: the same", pooled.text(), pooled.high < 1),
             Target("ν: mean ECE of at most .058", f"{ece:.3f}", ece <= 0.058),
         ]
+    taken = splits.scores(("nu", "choice"), "beta") > 0
+    ratios = splits.scores(NU, "nll")[taken] / splits.scores(STANDARD, "nll")[taken]
+    if len(ratios) and not np.isnan(ratios).all():
+        text = "ν where β > 0: on no split more than 2 % worse in NLL than the early-stopped standard ensemble"
+        worse, mean, worst = int((ratios > 1.02).sum()), np.exp(np.nanmean(np.log(ratios))) - 1, np.nanmax(ratios) - 1
+        came_out = f"{worse} of {len(ratios)}, mean {100 * mean:+.1f} %, worst {100 * worst:+.1f} %"
+        found.append(Target(text, came_out.replace("-", "−"), worse == 0))
     for part in ("calibrated", "companion_calibrated"):
         entry, without = ("nu", part), NU if part == "calibrated" else COMPANION
         if entry in splits.measured:
