@@ -79,7 +79,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(how.processes) as pool:
         found = list(pool.map(lambda name: in_a_process(name, how, Path(folder)), how.only))
     rows = added_up([row for part in found for row in part["rows"]])
-    examples = [each for part in found for each in part["examples"]]
+    examples, notes = ([each for part in found for each in part[what]] for what in ("examples", "notes"))
     tried = Counter()
     for row in rows:
         tried[row["campaign"]] += row["tried"]
@@ -90,9 +90,9 @@ def main() -> int:
     )
     examples += [f"{name}: {tried[name]} attempts, where {BARS[name]} are asked for" for name in short]
     print_table(rows)
-    print("\n".join(examples))
+    print("\n".join([*notes, *examples]))
     if how.out is not None:
-        write_results(how, rows, examples, time.monotonic() - started)
+        write_results(how, rows, notes, examples, time.monotonic() - started)
     return 1 if examples else 0
 
 
@@ -115,7 +115,7 @@ def in_a_process(name: str, how: argparse.Namespace, folder: Path) -> dict[str, 
     if out.exists():
         return json.loads(out.read_text())
     row = {"campaign": part.campaign, "kind": f"all of {name}", "tried": 1, "refused": 0, "failed": 1}
-    return {"rows": [row], "examples": [f"{name}: {said}"]}
+    return {"rows": [row], "examples": [f"{name}: {said}"], "notes": []}
 
 
 def one_part(how: argparse.Namespace) -> int:
@@ -129,7 +129,7 @@ def one_part(how: argparse.Namespace) -> int:
     attempts = max(1, round(part.attempts * how.share)) if how.attempts is None else how.attempts
     with tempfile.TemporaryDirectory() as folder:
         tally = campaign(attempts, 60 * how.minutes * 2 * part.share, rng, Path(folder, how.part))
-    how.out.write_text(json.dumps({"rows": tally.rows(), "examples": tally.examples}))
+    how.out.write_text(json.dumps({"rows": tally.rows(), "examples": tally.examples, "notes": tally.notes}))
     return 0
 
 
@@ -150,7 +150,9 @@ def print_table(rows: list[dict[str, Any]]) -> None:
         print(f"{row['campaign']:<10} {row['kind']:<48} {counts}")
 
 
-def write_results(how: argparse.Namespace, rows: list[Any], examples: list[str], seconds: float) -> None:
+def write_results(
+    how: argparse.Namespace, rows: list[Any], notes: list[str], examples: list[str], seconds: float
+) -> None:
     from nu_ensembles.training import environment
 
     options = f"--seed {how.seed} --minutes {how.minutes:g} --processes {how.processes}"
@@ -159,7 +161,7 @@ def write_results(how: argparse.Namespace, rows: list[Any], examples: list[str],
     options += f" --only {' '.join(how.only)}" if how.only != list(PARTS) else ""
     about = {"command": f"python benchmarks/torture {options}", "seconds": round(seconds)}
     about |= {"environment": environment(), "bars": BARS}
-    how.out.write_text(json.dumps({**about, "rows": rows, "examples": examples}, indent=1) + "\n")
+    how.out.write_text(json.dumps({**about, "rows": rows, "notes": notes, "examples": examples}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

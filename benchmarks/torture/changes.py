@@ -61,22 +61,24 @@ def changed_bytes(raw: bytes, rng: np.random.Generator) -> bytes:
             return raw[:at] + rng.bytes(n) + raw[at + n :]
 
 
-def changed_value(entry: Any, rng: np.random.Generator) -> Any:
-    """A JSON value with one of its parts gone or something else."""
+def changed_value(entry: Any, rng: np.random.Generator) -> tuple[Any, str]:
+    """A JSON value with one of its parts gone or something else, and words that say which and what."""
     found = copy.deepcopy(entry)
     node, path = found, []
     while isinstance(node, dict | list) and node and (not path or rng.random() < 0.7):
         keys = list(node) if isinstance(node, dict) else range(len(node))
         path.append((node, keys[int(rng.integers(0, len(keys)))]))
         node = node[path[-1][1]]
+    where = ".".join(str(key) for _, key in path) or "all of it"
     if not path:
-        return VALUES[int(rng.integers(0, len(VALUES)))]
+        found = VALUES[int(rng.integers(0, len(VALUES)))]
+        return found, f"{where}={found!r:.60}"
     parent, key = path[-1]
     if rng.random() < 0.2:
         del parent[key]
-    else:
-        parent[key] = VALUES[int(rng.integers(0, len(VALUES)))]
-    return found
+        return found, f"{where} is gone"
+    parent[key] = VALUES[int(rng.integers(0, len(VALUES)))]
+    return found, f"{where}={parent[key]!r:.60}"
 
 
 @contextlib.contextmanager

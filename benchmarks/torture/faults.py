@@ -80,7 +80,7 @@ def faults(attempts: int, seconds: float, rng: np.random.Generator, place: Path)
     _memory(tally, place, rng)
     points: list[tuple[str, str, int]] = []
     for kind in FITS:
-        for call in CALLS:
+        for call in (*CALLS, "unlink"):
             with no_room_from(10**9, call) as calls:
                 tiny(kind, place / f"{kind}-{call}").fit(*rows)
             points += [(kind, call, n) for n in range(1, calls[0] + 1)]
@@ -88,7 +88,8 @@ def faults(attempts: int, seconds: float, rng: np.random.Generator, place: Path)
     for number in tally:
         kind, call, n = points[order[number % len(order)]]
         run = place / f"run-{number}"
-        which = int(rng.integers(0, 4))
+        # A full disk lets go of what it has.
+        which = 2 if call == "unlink" else int(rng.integers(0, 4))
         if which == 0:
             _deleted(tally, kind, n, run, right[kind], rows)
         else:

@@ -109,14 +109,14 @@ def _models(tally: Tally, place: Path, rng: np.random.Generator, rows: Any) -> d
         model, inputs, _, _ = drawn()
         path = model / "manifest.json"
         before = path.read_bytes()
-        changed = changed_value(json.loads(before)["content"], rng)
+        changed, what = changed_value(json.loads(before)["content"], rng)
         storage.write_sealed_json(path, changed)
         try:
             tally.attempt(
                 "model, sealed again",
                 lambda: nu.Ensemble.load(model).predict_proba(inputs),
                 _honest,
-                example=model.name,
+                example=f"{model.name}, {what}",
             )
         finally:
             path.write_bytes(before)
@@ -195,8 +195,9 @@ def _states(tally: Tally, place: Path, rng: np.random.Generator, rows: Any) -> d
         raw = path.read_bytes()
         if path == index and rng.random() < 0.5:
             with with_content(path, raw):
-                storage.write_sealed_json(path, changed_value(json.loads(raw)["content"], rng))
-                tally.attempt("checkpoint", read)
+                changed, what = changed_value(json.loads(raw)["content"], rng)
+                storage.write_sealed_json(path, changed)
+                tally.attempt("checkpoint", read, example=what)
         else:
             with with_content(path, changed_bytes(raw, rng)):
                 tally.attempt("checkpoint", read, same)
@@ -211,10 +212,11 @@ def _states(tally: Tally, place: Path, rng: np.random.Generator, rows: Any) -> d
         folder = place / "life"
         shutil.copytree(life, folder)
         found = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
-        path = found[int(rng.integers(0, len(found)))]
+        path, what = found[int(rng.integers(0, len(found)))], "its bytes"
         sealed = path.suffix == ".json" and b'"content"' in path.read_bytes() and rng.random() < 0.5
         if sealed:
-            storage.write_sealed_json(path, changed_value(json.loads(path.read_bytes())["content"], rng))
+            changed, what = changed_value(json.loads(path.read_bytes())["content"], rng)
+            storage.write_sealed_json(path, changed)
         else:
             path.write_bytes(changed_bytes(path.read_bytes(), rng))
 
@@ -222,8 +224,8 @@ def _states(tally: Tally, place: Path, rng: np.random.Generator, rows: Any) -> d
             return _honest(members) if sealed else np.array_equal(members, wanted)
 
         fit = tiny("search", folder, resume=True).fit
-        kind = "a run folder, resumed"
-        tally.attempt(kind, lambda: fit(*rows).predict_members(rows[0]), right, longer=10, example=path.name)
+        kind, example = "a run folder, resumed", f"{path.name}, {what}"
+        tally.attempt(kind, lambda: fit(*rows).predict_members(rows[0]), right, longer=10, example=example)
         shutil.rmtree(folder)
 
     return {"checkpoint": checkpoint, "a run folder, resumed": resumed}
@@ -265,8 +267,8 @@ def _studies(tally: Tally, place: Path, rng: np.random.Generator) -> dict[str, A
         raw = path.read_bytes()
         with with_content(path, raw):
             if path.suffix == ".json" and rng.random() < 0.5:
-                _written_again(path, rng)
-                tally.attempt(kind, call, example=path.name)
+                what = _written_again(path, rng)
+                tally.attempt(kind, call, example=f"{path.name}, {what}")
             else:
                 path.write_bytes(changed_bytes(raw, rng))
                 # A damaged cell counts as not done.
@@ -281,11 +283,13 @@ def _cells(path: Path) -> list[Any]:
     return [record.to_dict() for record in read_results(path).declared()]
 
 
-def _written_again(path: Path, rng: np.random.Generator) -> None:
-    """Changes a value of a file, which has then a right checksum again."""
+def _written_again(path: Path, rng: np.random.Generator) -> str:
+    """Changes a value of a file, which has then a right checksum again; says which."""
     entry = json.loads(path.read_bytes())
     if "content" in entry:
-        storage.write_sealed_json(path, changed_value(entry["content"], rng))
-        return
-    changed = changed_value({name: value for name, value in entry.items() if name != "sha256"}, rng)
+        changed, what = changed_value(entry["content"], rng)
+        storage.write_sealed_json(path, changed)
+        return what
+    changed, what = changed_value({name: value for name, value in entry.items() if name != "sha256"}, rng)
     storage.write_stamped_json(path, changed if isinstance(changed, dict) else {"cells": changed})
+    return what

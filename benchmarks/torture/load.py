@@ -15,8 +15,11 @@ import numpy as np
 from tally import Tally, blobs, lowered_peak, peak, tiny
 
 import nu_ensembles as nu
+from nu_ensembles.engine.fast import compilation
 
-MANY_ROWS, MANY_FITS, FITS_OF_NEW_SHAPES, THREADS, PROCESSES = 10_000_000, 1000, 30, 32, 8
+MANY_ROWS, MANY_FITS, THREADS, PROCESSES = 10_000_000, 1000, 32, 8
+# Programs that a process keeps when its memory is looked at.
+FEW_PROGRAMS = 16
 # What a process may grow by while it fits again and again, or predicts from a file beside what it gives back.
 MOST_GROWTH = 64 << 20
 FIT = """
@@ -105,17 +108,34 @@ def _one_cache(tally: Tally, place: Path) -> None:
 
 
 def _new_shapes(tally: Tally, rng: np.random.Generator) -> None:
-    """Fits that share no program with an earlier one."""
-    before = 0
-    for number in range(FITS_OF_NEW_SHAPES):
+    """Fits that share no program with an earlier one, until the process has forgotten its programs twice.
+
+    A process keeps what it has compiled, up to a number of programs; memory is compared between two moments at which it
+    keeps equally many.
+    """
+    kind, floors, highest = "fits of ever-new shapes", [], 0
+    options = {"n_members": 2, "max_iter": 2, "model_options": {"hidden": (8,)}, "random_state": 0}
+    for number in range(3 * compilation.MOST_PROGRAMS):
         x, y = rng.normal(size=(40, 6 + number)), np.arange(40) % 3
-        options = {"n_members": 2, "max_iter": 2, "model_options": {"hidden": (8,)}, "random_state": 0}
-        kind = "fits of ever-new shapes"
+        kept = len(compilation._programs)
         tally.attempt(kind, lambda: nu.EnsembleClassifier(**options).fit(x, y).predict_proba(x), longer=2)  # noqa: B023
-        if number == FITS_OF_NEW_SHAPES // 2:
-            before = lowered_peak()
-    if lowered_peak() - before > MOST_GROWTH:
-        tally.fail("fits of ever-new shapes", f"{(lowered_peak() - before) >> 20} MB more in {number - 15} fits")
+        now = lowered_peak()
+        highest = max(highest, now)
+        if kept < FEW_PROGRAMS == len(compilation._programs):
+            floors.append(now)
+        if len(floors) == 3:
+            break
+    if len(floors) < 3:
+        tally.fail(kind, f"its programs were forgotten {max(0, len(floors) - 1)} times only")
+        return
+    grown = (floors[2] - floors[1]) >> 20
+    tally.notes.append(
+        f"{tally.tried[kind]} fits of ever-new shapes: {compilation.MOST_PROGRAMS} programs are kept, which take "
+        f"{(highest - floors[1]) >> 20} MB more than {FEW_PROGRAMS} do; {grown} MB more from one forgetting of all to "
+        "the next."
+    )
+    if floors[2] - floors[1] > MOST_GROWTH:
+        tally.fail(kind, f"{grown} MB more from one forgetting of its programs to the next")
 
 
 def _many_fits(tally: Tally, x: np.ndarray, y: np.ndarray, n_fits: int) -> None:

@@ -38,6 +38,7 @@ class Tally:
       campaign: its name.
       attempts: how many it makes.
       seconds: after how long it stops, done or not.
+      notes: what was measured beside that, in words.
     """
 
     campaign: str
@@ -47,6 +48,7 @@ class Tally:
     refused: Counter[str] = dataclasses.field(default_factory=Counter)
     failed: Counter[str] = dataclasses.field(default_factory=Counter)
     examples: list[str] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
     honest: dict[str, int] = dataclasses.field(default_factory=dict)
     started: float = dataclasses.field(default_factory=time.monotonic)
 

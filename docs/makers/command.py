@@ -22,6 +22,7 @@ from makers import (
     studies,
     taken_elsewhere,
     theory,
+    torture,
     walk,
 )
 from makers.files import ROOT, Maker
@@ -40,6 +41,7 @@ MAKERS: dict[str, Maker] = {
     "metrics": metrics.MAKER,
     "taken-elsewhere": taken_elsewhere.MAKER,
     "theory": theory.MAKER,
+    "torture": torture.MAKER,
     "tables": own_tables.MAKER,
     "walk": walk.MAKER,
     "speed": speed.MAKER,

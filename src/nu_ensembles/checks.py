@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import math
@@ -22,8 +23,11 @@ R = TypeVar("R")
 _OF_VALUES = re.compile(r"(?:Sequence|Iterable)\[(.+)\]|tuple\[(.+), \.\.\.\]")
 # Classes of this package that arguments may have to be, by name: what they are is known to rooms further down.
 _OWN = {"Model": "a network (nu.Model)", "Ensemble": "an nu.Ensemble", "Bound": "what theory.bound gives"}
+_OWN |= {"Calibrator": "a calibrator, such as nu.calibration.Temperature()"}
 _OWN |= {"BoundedLoss": "a theory.BoundedLoss", "SubGaussianLoss": "a theory.SubGaussianLoss"}
 _OWN |= {"Standardisation": "the scaling of an ensemble", "TableEncoding": "the encoding of an ensemble"}
+# Bytes of a name in a folder, and of a whole path: file systems take no longer ones.
+LONGEST_NAME, LONGEST_PATH = 255, 4095
 Kind = tuple[Callable[[Any], bool], str]
 
 
@@ -91,6 +95,20 @@ def check_array(value: Any, name: str) -> np.ndarray:
         raise InputError(f"{name} cannot be taken as an array: give one whose rows are equally long.") from None
 
 
+def check_numbers(value: Any, name: str) -> np.ndarray:
+    """What may be taken as an array of real numbers; objects that are some become float64."""
+    import numpy as np
+
+    array = check_array(value, name)
+    if array.dtype.kind == "O":
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            array = array.astype(np.float64)
+    # NumPy does not count the short floating-point numbers of machine learning among its own.
+    if array.dtype.kind not in "biuf" and not np.can_cast(array.dtype, np.float64):
+        raise InputError(f"{name} must be an array of numbers, not of {array.dtype}.")
+    return array
+
+
 def check_coefficient(name: str, value: Any, advice: str, below: float = math.inf) -> None:
     """Refuses a number outside `0 <= value < below`, and text.
 
@@ -150,6 +168,8 @@ def _kind(name: str) -> Kind | None:
         return _KINDS[name]
     if name in _OWN:
         return lambda value: any(each.__name__ == name for each in type(value).__mro__), _OWN[name]
+    if name.startswith(("Mapping[str,", "dict[str,")):
+        return _has_names, "a dict with text as keys"
     if name.startswith(("Mapping[", "dict[")):
         return lambda value: isinstance(value, Mapping), "a dict"
     if name.startswith("Literal["):
@@ -193,8 +213,19 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool | np.bool_ | int | np.integer) and value in (0, 1)
 
 
-def _is_path(value: Any) -> bool:
-    return isinstance(value, str | os.PathLike) and isinstance(os.fspath(value), str) and "\0" not in os.fspath(value)
+def _has_names(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+
+
+def is_path(value: Any) -> bool:
+    """Whether a file could be there: text or a path, no longer than file systems have them."""
+    if not isinstance(value, str | os.PathLike) or not isinstance(path := os.fspath(value), str) or "\0" in path:
+        return False
+    try:
+        parts = [len(os.fsencode(part)) for part in path.replace(os.sep, "/").split("/")]
+    except UnicodeError:
+        return False
+    return max(parts) <= LONGEST_NAME and sum(parts) + len(parts) - 1 <= LONGEST_PATH
 
 
 def _is_array(value: Any) -> bool:
@@ -207,7 +238,7 @@ def _is_array(value: Any) -> bool:
     return True
 
 
-_PATH = (_is_path, "a path")
+_PATH = (is_path, f"a path (of names of at most {LONGEST_NAME} bytes)")
 _KINDS: dict[str, Kind] = {
     "None": (lambda value: value is None, "None"),
     "int": (_is_whole, "a whole number"),

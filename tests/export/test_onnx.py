@@ -149,6 +149,13 @@ def test_an_answer_that_differs_is_refused(
     assert not list(tmp_path.iterdir())
 
 
+def test_samples_that_are_no_rows_are_refused(of_numbers: nu.Ensemble, tmp_path: Path) -> None:
+    for sample in (-0.5, np.zeros((3, 4)), ["text"]):
+        with pytest.raises(nu.InputError, match="X "):
+            of_numbers.export(tmp_path / "model.onnx", sample=sample)
+    assert not list(tmp_path.iterdir())
+
+
 def test_numbers_far_from_zero_are_taken_in_float64(of_numbers: nu.Ensemble) -> None:
     far = dataclasses.replace(of_numbers, standardisation=Standardisation(np.full(5, 1.6e9), np.full(5, 3.0)))
     x = np.random.default_rng(0).normal(1.6e9, 3.0, size=(9, 5))

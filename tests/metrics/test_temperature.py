@@ -7,6 +7,7 @@ import pytest
 
 from nu_ensembles import metrics
 from nu_ensembles.errors import InputError
+from nu_ensembles.metrics.temperature import scale_temperature
 
 
 def sharpened(probs, temperature):
@@ -63,6 +64,13 @@ def test_exact_zeros_and_ones_are_survived():
     scaled = scaler.transform(np.eye(3))
     assert scaler.temperature_ > 1.0
     assert np.isfinite(scaled).all()
+
+
+@pytest.mark.parametrize("temperature", [1e-320, 0.0, -1.0, float("nan")])
+def test_what_logarithms_cannot_be_divided_by_is_no_temperature(temperature):
+    np.testing.assert_array_equal(scale_temperature(np.array([[0.3, 0.6, 0.1]]), 1e-299), [[0, 1, 0]])
+    with pytest.raises(InputError, match="it must be above 1e-300"):
+        scale_temperature(np.array([[0.3, 0.6, 0.1]]), temperature)
 
 
 def test_misuse_is_explained():

@@ -143,6 +143,9 @@ def test_a_network_of_usual_size_gets_a_vacuous_bound_and_a_tiny_one_does_not():
     assert theory.best_bound(**mlp).vacuous(n_classes=10)
     tiny = {**ARGUMENTS, "n_parameters": 5, "squared_norms": [5.0, 5.0], "n_labeled": 20_000, "n_unlabeled": 50_000}
     assert not theory.best_bound(**tiny).vacuous(n_classes=10)
+    assert not theory.best_bound(**tiny).vacuous(n_classes=2**70)  # ln c is 48.5
+    with pytest.raises(InputError, match="n_classes must be a whole number of at least 1"):
+        theory.best_bound(**tiny).vacuous(n_classes=-3)
 
 
 def test_bounds_hold_for_a_small_family_of_known_predictors():

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nu_ensembles.checks import check_positive, checked
+from nu_ensembles.checks import check_array, check_positive, checked
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.inputs import Ints, check_labels, check_member_probs, mean_probability
 
@@ -138,7 +138,7 @@ def check_strengths(calibrator: Any) -> None:
 
 def check_members(probabilities: ArrayLike) -> Values:
     """Checked probabilities `[K, N, C]` whose rows sum to one as exactly as float64 can; `[N, C]` is one member."""
-    array = np.asarray(probabilities)
+    array = check_array(probabilities, "probabilities")
     # One class leaves nothing to calibrate, but is not wrong.
     one_class = array.ndim in (2, 3) and array.shape[-1] == 1 and array.size > 0 and bool((array == 1).all())
     members = np.ones((1, array.shape[-2], 1)) if one_class else check_member_probs(array)

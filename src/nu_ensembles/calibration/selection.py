@@ -28,6 +28,7 @@ from nu_ensembles.calibration.protocol import (
 from nu_ensembles.calibration.smoothed_temperature import SmoothedTemperature
 from nu_ensembles.calibration.temperature import Temperature
 from nu_ensembles.calibration.vector_scaling import VectorScaling
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.paired import Gain
 from nu_ensembles.metrics.scores import label_probability
@@ -97,6 +98,7 @@ class CalibratorChoice:
         return f"Calibrated by {self.name}: {claim if self.gain.is_clear else 'how much it gains is not clear'}."
 
 
+@checked
 def choose_calibrator(
     probabilities: ArrayLike,
     labels: ArrayLike,

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nu_ensembles.checks import checked
 from nu_ensembles.corruptions.levels import Images
 from nu_ensembles.corruptions.severities import COMMON_NAMES
 from nu_ensembles.corruptions.suite import check_choice, check_images, corrupt
@@ -39,6 +40,7 @@ class CorruptedSet(NamedTuple):
     images: Images
 
 
+@checked
 def corrupt_all(
     images: ArrayLike,
     names: Sequence[str] = COMMON_NAMES,

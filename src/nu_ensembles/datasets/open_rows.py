@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nu_ensembles.checks import checked, shown
+from nu_ensembles.checks import checked, is_path, shown
 from nu_ensembles.datasets.array_rows import ImageRows, MappedRows, mapped_array
 from nu_ensembles.datasets.arrow_pieces import ARROW, PARQUET, ArrowPiece, FragmentPiece, ParquetPiece, Piece
 from nu_ensembles.datasets.arrow_rows import ArrowRows
@@ -41,11 +41,11 @@ def open_rows(
 ) -> LazyRows:
     """Rows that are taken when they are needed.
 
-        nu.fit("mlp", x, y, open_rows("rows/*.parquet"))
+        nu.fit("mlp", x, y, open_rows("rows"))
 
     Args:
       source: a folder of `.parquet` files, of Arrow files (`.arrow`, `.feather`) or of images; one such file, or a
-        `.npy` file; a pattern such as "rows/*.parquet", whose files are taken in the order of their names; a
+        `.npy` file; a pattern such as `rows/*.parquet`, whose files are taken in the order of their names; a
         `pyarrow.dataset.Dataset`; a memory-mapped array.
       what: to call them in messages.
       columns: which columns of a table to take, in this order; None for all.
@@ -64,7 +64,7 @@ def open_rows(
         fragments = list(source.get_fragments())
         pieces: list[Piece] = [FragmentPiece(each, source.schema, at) for at, each in enumerate(fragments)]
         return _table(pieces, what, what, columns, ignore)
-    if not isinstance(source, str | os.PathLike) or "\0" in str(source):
+    if not is_path(source):
         raise InputError(f"Rows are opened from the path of files, a data set or a mapped array, not {shown(source)}.")
     # Refuses sizes and channels that no image has.
     ReadOptions(ignore=ignore, image_size=image_size, channels=channels)

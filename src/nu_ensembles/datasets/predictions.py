@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nu_ensembles.checks import check_array, checked
+from nu_ensembles.checks import check_array, check_numbers, checked
 from nu_ensembles.errors import InputError, MissingExtraError, unknown_name
 from nu_ensembles.storage import refuse_existing, write_bytes
 
@@ -50,7 +50,7 @@ def prediction_columns(
     kept: Mapping[str, np.ndarray] | None = None,
 ) -> dict[str, np.ndarray]:
     """The columns `[N]` that are written; arguments as in `write_predictions`."""
-    probabilities, labels = check_array(probabilities, "probabilities"), check_array(classes, "classes")
+    probabilities, labels = check_numbers(probabilities, "probabilities"), check_array(classes, "classes")
     # Half precision and objects are no types of a parquet or npz file.
     probabilities = probabilities.astype(np.result_type(probabilities.dtype, np.float32), copy=False)
     labels = labels.astype(np.str_) if labels.dtype.kind == "O" else labels

@@ -83,7 +83,7 @@ def shards_of(n_lanes: int, checkpoints: CheckpointFolder | None) -> list[np.nda
                 return parsed(_Shards, storage.read_sealed_json(path, "The shards of a run"), str(path)).n_shards
             if checkpoints.resume and checkpoints.index.exists():  # a single process began
                 return 1
-            checkpoints.folder.mkdir(parents=True, exist_ok=True)
+            storage.make_folder(checkpoints.folder)
             storage.write_sealed_json(path, {"n_shards": n})
             return n
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nu_ensembles.checks import checked
+
 if TYPE_CHECKING:
     from nu_ensembles.export import CompiledEnsemble, Exported
 
@@ -13,12 +15,13 @@ if TYPE_CHECKING:
 class TakenElsewhere:
     """The part of `nu.Ensemble` that leaves."""
 
+    @checked
     def export(
         self,
         path: str | Path,
         format: str = "onnx",
         *,
-        outputs: Sequence[str] = ("probabilities",),
+        outputs: str | Sequence[str] = ("probabilities",),
         sample: Any = None,
     ) -> Exported:
         """Writes one file that answers as this ensemble does, in which its scaling, calibration and all members are.
@@ -46,7 +49,8 @@ class TakenElsewhere:
 
         return torch_ensemble(self)
 
-    def compile(self, outputs: Sequence[str] = ("probabilities",)) -> CompiledEnsemble:
+    @checked
+    def compile(self, outputs: str | Sequence[str] = ("probabilities",)) -> CompiledEnsemble:
         """This ensemble made ready to answer single rows and small batches at once, from any number of threads.
 
         Args:

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, _safe_indexing, check_random_state, get_tags
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -27,11 +27,12 @@ from nu_ensembles.calibration.pooling import WEIGHT_PRIOR, check_pooling, check_
 from nu_ensembles.checks import check_positive
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator.blend_folds import folds_for_weights
+from nu_ensembles.estimator.scored import ScoredClassifier
 from nu_ensembles.problem import check_labels, check_targets
 from nu_ensembles.tuning import Fold
 
 
-class Blend(ClassifierMixin, BaseEstimator):
+class Blend(ScoredClassifier, BaseEstimator):
     """A pool of classifiers with `predict_proba`, of this package or of any other.
 
     Args:

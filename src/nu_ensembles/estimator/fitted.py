@@ -6,22 +6,22 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from nu_ensembles.checks import check_array
+from nu_ensembles.checks import check_array, checked
 from nu_ensembles.ensemble import Ensemble, score
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator import kept
 from nu_ensembles.estimator.arguments import rows_like_fitted, which_labelled
 from nu_ensembles.estimator.notebook import outcome_in_html
+from nu_ensembles.estimator.scored import ScoredClassifier
 from nu_ensembles.models import Model
 from nu_ensembles.problem import check_labels, only_labelled
 from nu_ensembles.tables import rows_of
 
 
-class FittedEnsemble(ClassifierMixin):
+class FittedEnsemble(ScoredClassifier):
     """The face of a classifier after `fit`, which leaves it an ensemble and the classes.
 
     Attributes:
@@ -93,6 +93,7 @@ class FittedEnsemble(ClassifierMixin):
         _, codes = check_labels(y, self.classes_, len(y))
         return score(self.ensemble_, self._rows(X), codes, intervals)
 
+    @checked
     def report(self, X: Any, y: Any = None, *, path: str | Path = "report.html", name: str = "These rows") -> Path:
         """Writes a page on these rows: how right, how sure, which rows to look at, how it was trained.
 

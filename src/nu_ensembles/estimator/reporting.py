@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nu_ensembles.checks import check_array
 from nu_ensembles.ensemble import Ensemble, strangers
 from nu_ensembles.errors import DataWarning, InputError
 from nu_ensembles.problem import check_labels, labelled_rows, only_labelled
@@ -67,7 +68,7 @@ def given_of(classifier: FittedEnsemble, X: Any, y: Any, name: str, row_names: S
 
 
 def _numbers(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
-    y = np.asarray(y)
+    y = check_array(y, "y")
     if y.shape != (n_rows,):
         raise InputError(f"y has shape {y.shape} where ({n_rows},) is expected: one label per row of X.")
     there, numbers = labelled_rows(y), np.full(n_rows, -1)

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -15,10 +15,11 @@ from nu_ensembles.checks import check_positive, check_whole, checked
 from nu_ensembles.companion import Forest, grow
 from nu_ensembles.companion.trees import Trees
 from nu_ensembles.errors import InputError
+from nu_ensembles.estimator.scored import ScoredClassifier
 from nu_ensembles.problem import check_labels, check_targets
 
 
-class TemperedForest(ClassifierMixin, BaseEstimator):
+class TemperedForest(ScoredClassifier, BaseEstimator):
     """A random forest with a temperature from its out-of-bag predictions; it is stored as plain arrays.
 
     Args:

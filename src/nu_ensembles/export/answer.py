@@ -18,7 +18,7 @@ from nu_ensembles.export.source import Exportable
 OUTPUTS = ("probabilities", "members", "uncertainty")
 
 
-def check_outputs(outputs: Sequence[str]) -> tuple[str, ...]:
+def check_outputs(outputs: str | Sequence[str]) -> tuple[str, ...]:
     """The outputs that are asked for, in the order of `OUTPUTS`."""
     asked = (outputs,) if isinstance(outputs, str) or not isinstance(outputs, Sequence) else tuple(outputs)
     for each in asked:

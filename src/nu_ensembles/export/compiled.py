@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -39,9 +39,9 @@ class CompiledEnsemble:
       outputs: what `answer` gives back, of "probabilities", "members" and "uncertainty".
     """
 
-    def __init__(self, ensemble: Exportable, outputs: Iterable[str] = ("probabilities",)) -> None:
+    def __init__(self, ensemble: Exportable, outputs: str | Sequence[str] = ("probabilities",)) -> None:
         self.ensemble = ensemble
-        self.outputs = check_outputs(tuple(outputs))
+        self.outputs = check_outputs(outputs)
         self.most_rows = _most_rows(ensemble)
         self._programs: set[int] = set()
         self._compiling = threading.Lock()

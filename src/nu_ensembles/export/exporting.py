@@ -44,7 +44,7 @@ class Exported:
 
 
 def export_ensemble(
-    ensemble: Any, path: str | Path, format: str, outputs: Sequence[str] = ("probabilities",), sample: Any = None
+    ensemble: Any, path: str | Path, format: str, outputs: str | Sequence[str] = ("probabilities",), sample: Any = None
 ) -> Exported:
     """See `Ensemble.export`."""
     kind = _check_format(format)
@@ -130,10 +130,10 @@ def _bytes_of(ensemble: Any, kind: Format, outputs: Sequence[str], description: 
 
 def _difference(ensemble: Any, rows: Any, content: bytes, kind: Format, outputs: Sequence[str]) -> float:
     """The largest difference on rows, in one batch and, of the first, alone."""
+    expected = _expected(ensemble, rows, outputs)  # first: it says what is wrong with rows
     given = input_arrays(ensemble, rows, kind)
     found = _run(ensemble, content, given, kind)
     alone = _run(ensemble, content, {name: value[:1] for name, value in given.items()}, kind)
-    expected = _expected(ensemble, rows, outputs)
     together = [np.abs(found[name].astype(np.float64) - expected[name]).max(initial=0.0) for name in outputs]
     single = [np.abs(alone[name].astype(np.float64) - expected[name][:1]).max(initial=0.0) for name in outputs]
     return float(np.max([*together, *single]))

@@ -71,7 +71,7 @@ class LifeFolder:
 
     def end(self) -> None:
         """Notes that what came of the work is on disk, and nothing is left that only led to it."""
-        (self.folder / UNFINISHED).unlink(missing_ok=True)
+        storage.remove_file(self.folder / UNFINISHED)
 
     def leave(self) -> None:
         """Lets others in."""

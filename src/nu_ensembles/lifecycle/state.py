@@ -91,14 +91,14 @@ class KeptState:
           about: further fields of the index.
         """
         started = time.monotonic()
-        self.folder.mkdir(parents=True, exist_ok=True)
+        storage.make_folder(self.folder)
         self._number += 1
         file = f"{self.name}-{self._number:06d}.safetensors"
         sha256 = storage.save_arrays(self.folder / file, arrays)
         storage.write_sealed_json(self.index, {"arrays": file, "sha256": sha256, "fingerprint": fingerprint, **about})
         for old in self._files():
             if old.name != file:
-                old.unlink(missing_ok=True)
+                storage.remove_file(old)
         self.pace.written(started)
 
     def read(
@@ -127,9 +127,9 @@ class KeptState:
 
     def clear(self) -> None:
         """Removes the state of work that has ended."""
-        self.index.unlink(missing_ok=True)
+        storage.remove_file(self.index)
         for old in self._files():
-            old.unlink(missing_ok=True)
+            storage.remove_file(old)
 
     def _files(self) -> list[Path]:
         return list(self.folder.glob(f"{self.name}-[0-9]*.safetensors"))

@@ -26,6 +26,10 @@ LOG_T_LIMIT = np.log(100.0)
 """|log T| searched: beyond 1/100 … 100 the probabilities are one-hot or uniform anyway."""
 
 
+LEAST_TEMPERATURE = 1e-300
+"""Divided by less, logarithms overflow; |log T| of what is fitted is at most ln 100."""
+
+
 class TemperatureScaling:
     """Fits T on validation predictions and applies it to others.
 
@@ -100,6 +104,8 @@ def log_probability(probs: NDArray[np.floating]) -> Values:
 
 def scale_temperature(probs: NDArray[np.floating], temperature: float) -> Values:
     """p^(1/T), normalised over the last axis."""
+    if not temperature > LEAST_TEMPERATURE:
+        raise InputError(f"The temperature is {temperature:g}: it must be above {LEAST_TEMPERATURE:g}; fit it again.")
     return softmax(log_probability(probs) / temperature, axis=-1)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nu_ensembles.checks import check_array
 from nu_ensembles.errors import InputError
 
 
@@ -94,7 +95,7 @@ def check_labels(y: Any, classes: Sequence[Any] | np.ndarray | None, n_rows: int
     Returns:
       classes `[C]` and int32 codes `[N]`.
     """
-    y = np.asarray(y)
+    y = check_array(y, "y")
     if y.ndim != 1 or len(y) != n_rows:
         raise InputError(f"y has shape {y.shape} where ({n_rows},) is expected: one label per row of X.")
     if y.dtype.kind == "f":

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nu_ensembles.checks import check_flag, check_positive, check_whole
+from nu_ensembles.checks import check_flag, check_positive, check_whole, checked
 from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.errors import InputError
@@ -38,6 +38,7 @@ from nu_ensembles.tuning.folds import folds_of
 DATABASE, RESULTS = "search.db", "results.json"
 
 
+@checked
 def tune(
     space: Any,
     x: Any,

@@ -164,6 +164,25 @@ def read_stamped_json(path: PathLike, what: str) -> tuple[Any, bool]:
     return _json_of(raw, f"{what} {os.fspath(path)}"), stamped
 
 
+def make_folder(path: PathLike) -> None:
+    """Makes a folder, and those around it, where there is none."""
+    path = Path(path)
+    with _writing(path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def remove_file(path: PathLike) -> None:
+    """Removes a file, if it is there."""
+    path = Path(path)
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be removed ({error.strerror}): see that its folder is writable, then give the same command "
+            "again."
+        ) from error
+
+
 @contextlib.contextmanager
 def new_folder(path: PathLike) -> Iterator[Path]:
     """Fills a folder aside and gives it its name only when all went well.

@@ -8,6 +8,7 @@ supports: the derivation is in docs/theory.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nu_ensembles.checks import checked
+from nu_ensembles.checks import check_whole, checked
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.theory.prior import log_normaliser
 from nu_ensembles.theory.tails import BoundedLoss, SubGaussianLoss
@@ -27,6 +28,10 @@ GAMMA_GRID = tuple(float(gamma) for gamma in np.geomspace(0.01, 100.0, 33))
 
 LARGEST_GAMMA_VARIANCE = 1.999
 """At 2 nothing of the variance is left."""
+
+
+MOST_ROWS = 2**63 - 1
+"""Beyond it NumPy has no roots and logarithms of whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Bound:
         Args:
           n_classes: how many classes (c).
         """
-        return self.total >= float(np.log(n_classes))
+        return self.total >= math.log(check_whole(n_classes, "n_classes"))
 
 
 @checked
@@ -201,6 +206,8 @@ def _check(
         raise InputError(f"variance is {variance}: V-hat of eq. 2 lies between 0 and 1/8.")
     if n_labeled < 1 or n_unlabeled < 8:
         raise InputError(f"n_labeled is {n_labeled} and n_unlabeled {n_unlabeled}: the theorem needs at least 1 and 8.")
+    check_whole(n_labeled, "n_labeled", most=MOST_ROWS)
+    check_whole(n_unlabeled, "n_unlabeled", most=MOST_ROWS)
     gamma, gamma_variance = gammas
     if not 0.0 < gamma < float("inf") or not 0.0 < gamma_variance < 2.0:
         raise InputError(

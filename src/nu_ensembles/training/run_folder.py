@@ -191,7 +191,7 @@ class RunFolder(LifeFolder):
         index, arrays = (self.checkpoints.folder / f"{name}.{suffix}" for suffix in ("json", "safetensors"))
         if not index.exists():
             array = compute()
-            self.checkpoints.folder.mkdir(parents=True, exist_ok=True)
+            storage.make_folder(self.checkpoints.folder)
             checksum = storage.save_arrays(arrays, {"array": array})
             storage.write_sealed_json(index, {"fingerprint": fingerprint, "sha256": checksum})
             self._clear_stages(f"{name}-*/")
@@ -227,7 +227,7 @@ class RunFolder(LifeFolder):
             if each.is_dir() and not each.is_symlink():
                 shutil.rmtree(each, ignore_errors=True)
             else:
-                each.unlink(missing_ok=True)
+                storage.remove_file(each)
 
 
 class FollowingRun(RunFolder):
