@@ -110,10 +110,9 @@ def deployment() -> str:
         lines.append(
             [NETWORKS.get(network, network), str(len(rows)), str(int(hurts.sum())), changed, worst, lower, accuracy]
         )
-    seeds = results.options.seeds
     note = (
-        f"100 labels, {results.options.seeds} seeds a shift, no label from the deployment; against the standard ensemble "
-        f"that was stopped early, where its ECE there exceeds {HURTS:g}. By `nu-ensembles study deployment`; [shift by "
+        f"100 labels, {results.options.seeds} seeds a shift, no label from there; against the standard ensemble that "
+        f"was stopped early, where its ECE there exceeds {HURTS:g}. By `nu-ensembles study deployment`; [shift by "
         "shift, beside nine other ways, and where it fails](docs/deployment.md)."
     )
     return "\n".join([*with_numbers_to_the_right(head, lines), "", note, ""])
