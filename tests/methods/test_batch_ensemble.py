@@ -92,8 +92,8 @@ def test_all_rows_for_every_member_is_the_mean_of_their_losses() -> None:
     network, variables = rank_one()
     y, weight = jnp.arange(7) % C, jnp.linspace(0.5, 1.5, 7)
 
-    def forward(x: jax.Array) -> tuple[jax.Array]:
-        return (network.apply(variables, x, key=KEY, train=True),)
+    def forward(*inputs: jax.Array) -> tuple[jax.Array, ...]:
+        return tuple(network.apply(variables, x, key=KEY, train=True) for x in inputs)
 
     found = RepeatedRows(K).loss(forward, Batch(X, y, weight))
     logits = jax.vmap(lambda p: MODEL.apply(p, X, key=None, train=False))(members_of(variables["params"]))
@@ -106,7 +106,7 @@ def test_what_it_cannot_do_it_says_before_it_trains() -> None:
     with pytest.raises(InputError, match=r"negative is a probability, from 0 to 1, not 2"):
         BatchEnsemble(negative=2)
     with pytest.raises(InputError, match=r"Unknown rows of a batch ensemble 'sharde'\. Did you mean 'shared'"):
-        BatchEnsemble("sharde")
+        BatchEnsemble("sharde")  # pyright: ignore[reportArgumentType]
     lenet = nu.models.lenet(3)
     mine = nu.Model(lenet.init, lenet.apply)
     with pytest.raises(InputError, match="which it does for matrices and the built-in networks"):

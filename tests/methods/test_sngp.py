@@ -37,8 +37,8 @@ def test_random_features_have_the_kernel_of_the_gaussian_process() -> None:
 
 def test_power_iteration_finds_the_spectral_norm_and_bounds_it() -> None:
     kernel = jnp.asarray(RNG.normal(size=(3, 3, 4, 5)), jnp.float32)
-    norm = np.linalg.norm(np.asarray(kernel).reshape(-1, 5), 2)
-    vector = jnp.ones(5)
+    norm = float(np.linalg.norm(np.asarray(kernel).reshape(-1, 5), 2))
+    bounded, vector = within(kernel, jnp.ones(5), 0.9)
     for _ in range(200):
         bounded, vector = within(kernel, vector, 0.9)
     assert np.linalg.norm(np.asarray(bounded).reshape(-1, 5), 2) == pytest.approx(0.9, rel=1e-3)
