@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nu_ensembles.checks import check_array
+from nu_ensembles.checks import check_array, shown
 from nu_ensembles.errors import InputError
 
 
@@ -46,7 +46,7 @@ def check_rows(
     Raises:
       InputError: not numbers, not finite, of another shape, or too few.
     """
-    x = np.asarray(x)
+    x = check_array(x, name)
     if x.dtype.kind not in "biuf":
         raise InputError(
             f"{name} holds {x.dtype} values; give an array of numbers, or text and dates in a data frame, whose "
@@ -118,8 +118,13 @@ def check_labels(y: Any, classes: Sequence[Any] | np.ndarray | None, n_rows: int
         except TypeError:
             raise InputError("y mixes labels of different types; use one type for all.") from None
     else:
-        found = np.asarray(classes)
-        position = {label: number for number, label in enumerate(found.tolist())}
+        found = check_array(classes, "classes")
+        try:
+            position = {label: number for number, label in enumerate(np.atleast_1d(found).tolist())}
+        except TypeError:
+            position = {}
+        if found.ndim != 1 or not position:
+            raise InputError(f"classes must be a list of labels, each once, not {shown(classes)}.")
         if len(position) < len(found):
             raise InputError(f"classes names a class twice: {found.tolist()}; name each one once.")
         try:
