@@ -155,4 +155,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
         raise InputError("sample_weight must be finite and not negative.")
     if not (weight > 0).any():
         raise InputError("sample_weight is zero for every row; at least one row must count.")
+    with np.errstate(over="ignore"):
+        if np.isinf(weight.sum()):  # of numbers near the largest; only their ratios matter
+            weight = weight / weight.max()
     return (weight / weight[weight > 0].mean()).astype(np.float32)
