@@ -142,6 +142,16 @@ def check_labels(y: Any, classes: Sequence[Any] | np.ndarray | None, n_rows: int
     return found, codes.astype(np.int32)
 
 
+def usable_weights(weight: np.ndarray) -> np.ndarray:
+    """Weights, finite and not negative, of which one counts and whose sum is a number; only their ratios matter."""
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise InputError("sample_weight must be finite and not negative.")
+    if not (weight > 0).any():
+        raise InputError("sample_weight is zero for every row; at least one row must count.")
+    with np.errstate(over="ignore"):
+        return weight / weight.max() if np.isinf(weight.sum()) else weight
+
+
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     """Weights with mean one over the rows that count; float32 `[N]`."""
     if sample_weight is None:
@@ -151,11 +161,5 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
         weight = np.full(n_rows, float(weight))
     if weight.shape != (n_rows,):
         raise InputError(f"sample_weight has shape {weight.shape} where ({n_rows},) is expected: one per row of X.")
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        raise InputError("sample_weight must be finite and not negative.")
-    if not (weight > 0).any():
-        raise InputError("sample_weight is zero for every row; at least one row must count.")
-    with np.errstate(over="ignore"):
-        if np.isinf(weight.sum()):  # of numbers near the largest; only their ratios matter
-            weight = weight / weight.max()
+    weight = usable_weights(weight)
     return (weight / weight[weight > 0].mean()).astype(np.float32)
