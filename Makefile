@@ -77,4 +77,4 @@ benchmark: $(STAMP)
 	$(BIN)/python benchmarks/members_vs_torch_loop.py
 
 clean:
-	rm -rf $(VENV) docs/_build demo-report build dist
+	rm -rf $(VENV) docs/_build docs/jupyter_execute demo-report build dist

@@ -26,7 +26,8 @@ html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["front.css"]
 html_title = "nu-ensembles"
-exclude_patterns = ["_build", "generated"]
+# Notebooks as they were executed lie beside the build.
+exclude_patterns = ["_build", "jupyter_execute", "generated"]
 # What scikit-learn adds to every classifier is left to its own pages.
 autodoc_default_options = {"exclude-members": "set_fit_request, set_score_request"}
 autodoc_member_order = "bysource"

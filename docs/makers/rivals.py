@@ -79,6 +79,7 @@ def _log_ratios(rows: list[dict], kind: str, variant: str) -> np.ndarray:
 MAKER = Maker(
     tables={
         "table-networks.md": functools.partial(networks, "table-networks"),
+        "table-ramps.md": functools.partial(networks, "table-ramps"),
         "rivals.md": functools.partial(study, "rivals", (leaders_section,), says_where_from=False),
         "rivals-aims.md": functools.partial(study, "rivals", (targets_section,), says_where_from=False),
         "rivals-budgets.md": functools.partial(study, "rivals", (budgets_section,), says_where_from=False),

@@ -100,3 +100,23 @@ def test_mlflow_loads_what_was_saved_for_it(of_a_table: nu.Ensemble, tmp_path: P
 
     frame = pandas.DataFrame(rows)
     np.testing.assert_allclose(json.loads(done.stdout), of_a_table.predict_proba(frame), atol=1e-6)
+
+
+@pytest.mark.slow
+def test_mlflow_keeps_a_classifier_in_its_default_format(tmp_path: Path) -> None:
+    sklearn_flavour: Any = pytest.importorskip("mlflow.sklearn", reason="needs the extra mlflow")
+    from nu_ensembles.serving import mlflow_model
+
+    rng = np.random.default_rng(0)
+    x, u = rng.normal(size=(60, 4)), rng.normal(size=(80, 4))
+    y = (x[:, 0] > 0).astype(int)
+    clf = nu.NuEnsembleClassifier(2, cv=2, betas=[0.0, 0.01], max_iter=4, random_state=0).fit(x, y, X_unlabeled=u)
+    blend = nu.Blend([nu.EnsembleClassifier(n_members=2, max_iter=4, random_state=0), nu.TemperedForest()]).fit(x, y)
+    for name, each in (("nu", clf), ("blend", blend)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            trusted = mlflow_model.trusted_types(each)
+            sklearn_flavour.save_model(each, tmp_path / name, skops_trusted_types=trusted)
+            found = sklearn_flavour.load_model(str(tmp_path / name))
+        assert "serialization_format: skops" in (tmp_path / name / "MLmodel").read_text()
+        np.testing.assert_array_equal(found.predict_proba(x), each.predict_proba(x))

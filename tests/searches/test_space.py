@@ -63,6 +63,8 @@ def test_a_space_that_cannot_be_is_refused_in_a_sentence(given, said: str) -> No
     ("given", "said"),
     [
         ({"learning_rat": {"log": [1e-4, 1]}}, "Did you mean 'learning_rate'"),
+        ({"nu.bta": {"log": [1e-4, 1]}}, "Did you mean 'nu.beta'"),
+        ({"mixup.alpha": {"log": [1e-4, 1]}}, "is of a method that no trial has; add 'mixup'"),
         ({"epochs": {"int": [1, 9]}}, "every trial is scored along its way"),
         ({"method": ["nuu"]}, "Did you mean 'nu'"),
         ({"method": ["swag"]}, "does not train its members independently"),

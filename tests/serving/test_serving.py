@@ -147,6 +147,10 @@ def test_a_malformed_request_gets_422_and_a_sentence(of_numbers: nu.Ensemble, bo
         ({"age": 1, "city": ["Ulm"], "bought": None}, "The column 'city' holds"),
         ({"age": 1, "city": "Ulm", "bought": "1/2/2024"}, "send a date such as '2024-01-31'"),
         ({"age": math.inf, "city": "Ulm", "bought": None}, "X contains infinity"),
+        (
+            {"age": math.nan, "city": "Ulm", "bought": None},
+            "The column 'age' holds 'nan' in row 0; send a number or null",
+        ),
         ([1, "Ulm"], "Row 0 has 2 values where 3 are expected"),
     ],
 )

@@ -41,11 +41,11 @@ def open_rows(
 ) -> LazyRows:
     """Rows that are taken when they are needed.
 
-        nu.fit("mlp", x, y, open_rows("rows/*.parquet"))
+        nu.fit("mlp", x, y, open_rows("rows"))
 
     Args:
       source: a folder of `.parquet` files, of Arrow files (`.arrow`, `.feather`) or of images; one such file, or a
-        `.npy` file; a pattern such as "rows/*.parquet", whose files are taken in the order of their names; a
+        `.npy` file; a pattern such as `rows/*.parquet`, whose files are taken in the order of their names; a
         `pyarrow.dataset.Dataset`; a memory-mapped array.
       what: to call them in messages.
       columns: which columns of a table to take, in this order; None for all.

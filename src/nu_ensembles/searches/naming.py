@@ -73,15 +73,22 @@ def check_space(space: Space, fixed: Fixed) -> None:
     known = {"model", "method", *OF_SETTINGS}
     known |= {option for name in nets for option in _options_of_network(name)}
     known |= {option for name in ways for option in _options_of_method(name)}
-    dotted = {f"{name}.{option}" for name in ways for option in _options_of_method(name)}
+    dotted = {name: {f"{name}.{option}" for option in _options_of_method(name)} for name in ways}
     for name in by_name:
         if name in LENGTHS:
             raise InputError(
                 f"The space: {name!r} needs no search, because every trial is scored along its way and may be stopped "
                 "anywhere; leave it out, and set the longest training (max_iter)."
             )
-        if name not in known | dotted:
-            raise unknown_name("parameter in the space:", name, known | (dotted if "." in name else set()))
+        method, dot, _ = name.partition(".")
+        if dot and method in METHODS and method not in ways:
+            raise InputError(
+                f"The space: {name!r} is of a method that no trial has; add {method!r} to the choices of method, or "
+                "leave it out."
+            )
+        of_method = dotted.get(method, set()) if dot else set()
+        if name not in known | of_method:
+            raise unknown_name("parameter in the space:", name, of_method or known)
     if "hidden" in by_name and by_name.keys() & {WIDTH, LAYERS}:
         raise InputError(f"The space has both 'hidden' and {WIDTH!r} or {LAYERS!r}, which say the same; keep one.")
 

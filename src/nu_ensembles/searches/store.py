@@ -15,7 +15,6 @@ import numpy as np
 
 from nu_ensembles.contents import listing, number, optional, text, unfit, whole
 from nu_ensembles.errors import InputError
-from nu_ensembles.lifecycle.state import other_work
 from nu_ensembles.searches.draws import distribution, imported_optuna, plain
 from nu_ensembles.searches.heat import Measured
 from nu_ensembles.searches.leases import USUAL_SECONDS, Leases, patiently
@@ -71,7 +70,13 @@ class TrialStore:
                 attributes = self._study.user_attrs
             self.leases = Leases(self._engine, self._study._study_id, place, lease_seconds)
         if attributes.get(FINGERPRINT) != fingerprint:
-            raise other_work(f"The search {name!r} in {self.shown}")
+            raise self._of_other_data(name)
+
+    def _of_other_data(self, name: str = "") -> InputError:
+        return InputError(
+            f"The search {f'{name!r} ' if name else ''}in {self.shown} belongs to other data or settings; use the same "
+            "ones to resume it, or give this search another name (--name)."
+        )
 
     @property
     def shown(self) -> str:
@@ -159,9 +164,13 @@ class TrialStore:
         try:
             yield
         except ImportError as error:
-            raise InputError(f"The storage {self.shown} needs a driver that is not installed: {error}.") from None
+            said = " ".join(str(error).split()).rstrip(".")
+            raise InputError(
+                f"The storage {self.shown} needs a driver that is not installed ({said}): install it, or use sqlite or "
+                "postgresql."
+            ) from None
         except self._optuna.exceptions.DuplicatedStudyError:
-            raise other_work(f"The search in {self.shown}") from None
+            raise self._of_other_data() from None
         except (exc.ArgumentError, ValueError) as error:
             if isinstance(error, InputError):
                 raise

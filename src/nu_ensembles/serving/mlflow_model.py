@@ -1,8 +1,12 @@
 """MLflow's `pyfunc` flavour: a model folder that MLflow loads, logs and serves, without pickle.
 
-from nu_ensembles.serving import mlflow_model
-mlflow_model.save_model(ensemble, "mlflow-model")
-mlflow.pyfunc.load_model("mlflow-model").predict(frame)
+    from nu_ensembles.serving import mlflow_model
+    mlflow_model.save_model(ensemble, "mlflow-model")
+    mlflow.pyfunc.load_model("mlflow-model").predict(frame)
+
+A classifier may also go to MLflow's flavour for scikit-learn, with the names of what skops is to trust:
+
+    mlflow.sklearn.save_model(clf, "mlflow-model", skops_trusted_types=mlflow_model.trusted_types(clf))
 """
 
 # pyright: reportMissingImports=false
@@ -37,6 +41,20 @@ def save_model(ensemble: Ensemble, path: str | Path, **options: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         ensemble.save(Path(folder, "ensemble"))
         mlflow.pyfunc.save_model(str(path), loader_module=__name__, data_path=str(Path(folder, "ensemble")), **options)
+
+
+def trusted_types(classifier: Any) -> list[str]:
+    """Names of the classes of this package that a classifier is made of, for skops and `mlflow.sklearn`.
+
+    Both take nothing on loading that is not scikit-learn's or NumPy's unless it is named. Classes from elsewhere, such
+    as a transformer of one's own, are not in the list: whether these are to be trusted, nobody here knows.
+    """
+    try:
+        import skops.io
+    except ImportError as error:
+        raise MissingExtraError("Saving with skops", "mlflow") from error
+    found = skops.io.get_untrusted_types(data=skops.io.dumps(classifier))
+    return [name for name in found if name.startswith("nu_ensembles.")]
 
 
 class LoadedByMLflow:

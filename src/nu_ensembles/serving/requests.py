@@ -108,7 +108,8 @@ def _positional(rows: list[Any], names: list[str]) -> list[dict[str, Any]]:
 def _column(name: str, kind: str, cells: list[Any]) -> RawColumn:
     if kind == "number":
         for number, cell in enumerate(cells):
-            if cell is not None and (isinstance(cell, str | list | dict)):
+            # NaN is no JSON, though Python writes and reads it: a gap is sent on purpose, as null.
+            if isinstance(cell, str | list | dict) or cell != cell:
                 raise InputError(
                     f"The column {name!r} holds {str(cell)[:40]!r} in row {number}; send a number or null."
                 )

@@ -102,13 +102,13 @@ def changes(results: Results, row: Row, part: str) -> np.ndarray:
 
 def methods_section(results: Results) -> Section | None:
     """Every method over all shifts: where the standard ensemble is off, and where it is not."""
-    tables = [_methods_table(results, network, rows) for network, rows in _by_network(results).items()]
+    tables = [_methods_table(results, network, rows) for network, rows in by_network(results).items()]
     n = sum(len(changes(results, row, "nu_auto")) for row in results.rows)
     text = f"Against the standard ensemble that was stopped early out of fold, {n} runs of {len(results.rows)} shifts."
     return Section("Every method on the deployment", [Paragraph(text), *tables]) if tables else None
 
 
-def _by_network(results: Results) -> dict[str, list[Row]]:
+def by_network(results: Results) -> dict[str, list[Row]]:
     """The rows that have results, by the network that was trained."""
     found: dict[str, list[Row]] = {}
     for row in results.rows:
@@ -203,7 +203,7 @@ def _mean(value: Interval, scale: float, digits: int) -> Cell:
 def claims(results: Results) -> list[Claim]:
     """That ν (auto) lowers the NLL where the shift hurts; over all shifts of a network together."""
     found = []
-    for network, rows in _by_network(results).items():
+    for network, rows in by_network(results).items():
         runs = np.concatenate([changes(results, row, "nu_auto") for row in rows])
         hurting = runs[runs[:, 2] == 1, 0]
         if len(hurting):

@@ -163,6 +163,15 @@ def test_a_factory_of_changing_networks_is_refused() -> None:
         from_torch(changing, (1, 3))
 
 
+def test_a_factory_of_layers_of_other_kinds_is_refused_though_their_weights_fit() -> None:
+    for others, said in (((nn.Tanh(), nn.ReLU()), "1 was Tanh and is now ReLU"), ((), "1 was nothing and is now Tanh")):
+        layers = iter([others[:1], *[others[1:] or (nn.Tanh(),)] * 3])
+        with pytest.raises(InputError, match=said):
+            from_torch(lambda layers=layers: nn.Sequential(nn.Linear(3, 2), *next(layers)), (1, 3)).init(
+                jax.random.key(0), X
+            )
+
+
 def test_submodules_that_stand_in_eval_mode_stay_there_in_training() -> None:
     def frozen() -> Any:
         network = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 2))

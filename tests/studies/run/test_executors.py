@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
-import socket
 import sys
 import warnings
 from pathlib import Path
@@ -238,16 +237,9 @@ class TestProcesses:
         assert found == {0: 0, 2: 2}
 
 
-def _in_a_namespace() -> bool:
-    """Whether only loopback is there: Ray would take another address of this machine for its own."""
-    return [name for _, name in socket.if_nameindex()] == ["lo"]
-
-
 @pytest.fixture(scope="module")
-def cluster() -> Any:
+def cluster(only_loopback: None) -> Any:
     ray = pytest.importorskip("ray")
-    if not _in_a_namespace():
-        pytest.skip("Ray is tested in a network namespace of its own: unshare -rn sh -c 'ip link set lo up; pytest …'")
     # The workers do not have this module.
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     with warnings.catch_warnings(), executor_on("ray") as executor:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ class Factory:
         self, make: Callable[[], nn.Module], same_start: bool, fresh: Sequence[str], example: torch.Tensor
     ) -> None:
         self.make, self.fresh, self.example = make, tuple(fresh), example
+        self.kinds: list[tuple[str, str]] | None = None
         self.first = self._made(0) if same_start else None
 
     def network(self, seed: int) -> nn.Module:
@@ -67,7 +69,20 @@ class Factory:
             if any(isinstance(each, nn.parameter.UninitializedParameter) for each in network.parameters()):
                 with torch.no_grad():
                     network(self.example)
+        self._refuse_other_modules(network)
         return network
+
+    def _refuse_other_modules(self, network: nn.Module) -> None:
+        """Layers of other kinds may have weights of the same shapes, or none."""
+        kinds = [(name, type(module).__qualname__) for name, module in network.named_modules()]
+        if self.kinds is None:
+            self.kinds = kinds
+        for (name, was), (now_name, now) in zip_longest(self.kinds, kinds, fillvalue=("", "nothing")):
+            if (name, was) != (now_name, now):
+                raise InputError(
+                    "The factory must return the same network every time, but for its weights: "
+                    f"{name or now_name} was {was} and is now {now}."
+                )
 
 
 def _reset(name: str, network: nn.Module) -> None:
