@@ -30,14 +30,15 @@ import jax
 import numpy as np
 
 import nu_ensembles as nu
-from nu_ensembles.engine.assembly import Settings, label_key, member_lanes, on_device
-from nu_ensembles.engine.loops import many_steps
+from nu_ensembles.engine.assembly import Assembly, MemberSet, assemble
 from nu_ensembles.engine.memory import n_bytes
 from nu_ensembles.engine.plans import choose_plan
 from nu_ensembles.engine.program import TrainingData
 from nu_ensembles.engine.run import Run
+from nu_ensembles.engine.settings import Settings
 from nu_ensembles.engine.train import train
-from nu_ensembles.methods import AgreeToDisagree, Method, Nu, Pac2, Pac2B, Standard
+from nu_ensembles.methods import AgreeToDisagree, Method, Nu, Pac2, Pac2B, Standard, TrainingRows
+from nu_ensembles.methods.packed_ensemble import packed
 from nu_ensembles.problem import random_key
 from nu_ensembles.training.run_folder import environment
 
@@ -61,9 +62,12 @@ METHODS: dict[str, tuple[Method, int]] = {  # and the labelled rows a step
     "repulsive, weight": (nu.methods.RepulsiveEnsemble("weight"), BATCH),
     "repulsive, weight, svgd": (nu.methods.RepulsiveEnsemble("weight", "svgd"), BATCH),
     "feature_flow": (nu.methods.FeatureFlow(), BATCH),
+    "packed, alpha 2": (Standard(), BATCH),
     "agree_to_disagree, v1": (AgreeToDisagree(), BATCH),
     "agree_to_disagree, v2": (AgreeToDisagree(variant="v2"), BATCH),
 }
+# Methods whose members are other networks than the user's: (the user's, members) -> theirs.
+NETWORKS: dict[str, Callable[[nu.Model, int], nu.Model]] = {"packed, alpha 2": lambda model, k: packed(model, k, 2.0)}
 # What the methods promise, against the standard ensemble with as many images a step.
 TARGETS = {"nu": 1.1, "pac2, h1": 2.0, "pac2, tight": 2.0, "pac2b": 2.0}
 
@@ -77,20 +81,14 @@ class Setup:
     method: Method
     batch_size: int
 
-    def parts(self, n_members: int) -> tuple[Any, Any, TrainingData]:
+    def parts(self, n_members: int) -> Assembly:
         rng = np.random.default_rng(0)
         x = rng.integers(0, 256, (N_LABELLED, *self.row_shape), np.uint8)
         u = rng.integers(0, 256, (N_UNLABELLED, *self.row_shape), np.uint8) if self.method.uses_unlabeled else None
         y = rng.integers(0, N_CLASSES, N_LABELLED).astype(np.int32)
-        settings, key = Settings(self.batch_size, BATCH), random_key(0)
-        targets = None
-        if u is not None:
-            targets = self.method.unlabeled_targets(label_key(key), len(u), N_CLASSES, n_members)
-        return (
-            settings.program(self.model, len(x), N_UNLABELLED),
-            member_lanes(key, range(n_members), len(x), self.method, settings),
-            on_device(x, y, np.ones(len(x), np.float32), u, targets),
-        )
+        rows = TrainingRows(x, y, np.ones(len(x), np.float32), u)
+        members = MemberSet(random_key(0), range(n_members), self.method)
+        return assemble(self.model, Settings(self.batch_size, BATCH), rows, N_CLASSES, [members])
 
 
 class Timed:
@@ -138,7 +136,7 @@ def cost_of_steps(
     model: nu.Model, row_shape: tuple[int, ...], clock: Clock, options: argparse.Namespace
 ) -> list[dict[str, Any]]:
     timed = {
-        name: Timed(Setup(model, row_shape, *entry), options.members, clock)
+        name: Timed(Setup(network_of(name, model, options.members), row_shape, *entry), options.members, clock)
         for name, entry in METHODS.items()
         if options.only is None or options.only in name or entry[0].name == "standard"
     }
@@ -181,6 +179,11 @@ def cost_of_steps(
     return rows
 
 
+def network_of(name: str, model: nu.Model, n_members: int) -> nu.Model:
+    """What a member is under a method."""
+    return NETWORKS[name](model, n_members) if name in NETWORKS else model
+
+
 def agree_to_disagree(
     model: nu.Model, row_shape: tuple[int, ...], clock: Clock, options: argparse.Namespace
 ) -> list[dict[str, Any]]:
@@ -188,11 +191,11 @@ def agree_to_disagree(
     setup = Setup(model, row_shape, AgreeToDisagree(), BATCH)
     rows = []
     for n_members in (2, 4, 8):
-        program, lanes, data = setup.parts(n_members)
+        assembly = setup.parts(n_members)
         n_steps, seconds = 4 * options.steps, []
         for _ in range(3):
             start = clock()
-            train(program, lanes, data, n_steps)
+            train(assembly, n_steps)
             seconds.append(clock() - start)
         held = memory_of_a_step(setup, n_members)
         row = {"members": n_members, "steps": n_steps, "seconds": min(seconds), **held}
@@ -210,9 +213,7 @@ def agree_to_disagree(
 def memory_of_a_step(setup: Setup, n_members: int) -> dict[str, int]:
     """Bytes of the compiled loop over steps: its arguments and temporaries, the kept predictions apart."""
     run = Timed(setup, n_members, time.perf_counter).run
-    ends = jax.numpy.int32(0), jax.numpy.int32(1)
-    compiled = many_steps.lower(run.program, run.state, run.lanes, run.data, run._block_of(0), *ends).compile()
-    found: Any = compiled.memory_analysis()
+    found: Any = run._lowered_steps(run.state_shapes())[0].compile().memory_analysis()
     cache = n_bytes(run.data.previous)
     total = found.argument_size_in_bytes + found.temp_size_in_bytes
     return {"cache_bytes": cache, "other_bytes": total - cache}

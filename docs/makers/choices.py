@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -128,11 +129,45 @@ def _source(found: dict[str, Any]) -> str:
     )
 
 
+def will_nu_help() -> str:
+    """What a rule that foretells nu's gain comes to on data sets left out, beside never, always and check."""
+    found = stored("will-nu-help")
+    rows = []
+    for part, tables in found["skill"].items():
+        for each in tables:
+            rules = each["rules"]
+            taken = [each["constants"]["always"], rules["rule"]["outcome"], rules["rule"]["less_best_constant"]]
+            cells = [_log_ratio(value) for value in taken]
+            cells.append(_log_ratio(rules["check"]["less_best_constant"]) if "check" in rules else "–")
+            saved = each["squared_error_saved"]
+            clear = abs(saved["mean"]) > saved["half_width"]
+            cells.append(f"{100 * each['explained']:+.0f} %{'' if clear else ', unclear'}".replace("-", "−"))
+            cells.append("yes" if each["has_skill"] else "no")
+            rows.append([f"{each['outcome']} ({part})", f"{each['n_runs']}, {each['n_data_sets']}", *cells])
+    head = [
+        "NLL, %, data sets left out",
+        "runs, data sets",
+        "always",
+        "the rule",
+        "the rule less the best constant",
+        "`check` less the best constant",
+        "explained",
+        "skill",
+    ]
+    source = f"Measured by `{found['command']}` on {found['environment']['device']}."
+    return "\n".join([*with_numbers_to_the_right(head, rows), "", source, ""])
+
+
+def _log_ratio(value: Mapping[str, float]) -> str:
+    return f"{_percent(value['mean'])} ± {100 * value['half_width']:.1f}"
+
+
 MAKER = Maker(
     tables={
         "when-to-stop.md": when_to_stop,
         "auto-against-stopped.md": auto_against_stopped,
         "ten-lines.md": ten_lines,
         "two-sample-test.md": two_sample_test,
+        "will-nu-help.md": will_nu_help,
     }
 )

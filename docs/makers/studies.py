@@ -18,6 +18,7 @@ from nu_ensembles_studies.experiments.corruptions import SEVERITIES, by_severity
 from nu_ensembles_studies.experiments.cost import cost_section
 from nu_ensembles_studies.experiments.deployment import methods_section, shifts_section
 from nu_ensembles_studies.experiments.ensemble_size import TOLERANCE, by_size, plateau
+from nu_ensembles_studies.experiments.ensembles import overall_section
 from nu_ensembles_studies.experiments.methods import method_table
 from nu_ensembles_studies.experiments.unlabelled_size import FIXED_STEPS, FIXED_VISITS
 from nu_ensembles_studies.pages.claims import claims_section
@@ -262,9 +263,11 @@ def _markdown(shown: SortableTable) -> list[str]:
 MAKER = Maker(
     tables={
         "deployment-study.md": functools.partial(study, "deployment", (methods_section, shifts_section)),
+        "deployment-cifar.md": functools.partial(study, "deployment-cifar", (methods_section, shifts_section)),
         "deployment-fresh.md": functools.partial(study, "deployment-fresh", (methods_section, shifts_section)),
         "auto-safety-study.md": functools.partial(study, "auto-safety-study", (auto_section,)),
         "auto-safety-lenet.md": functools.partial(study, "auto-safety-lenet", (auto_section,)),
+        "ensembles.md": functools.partial(study, "ensembles", (overall_section,)),
         "methods-digits.md": functools.partial(study, "methods-digits", (method_table, scores_section)),
         "table1-claims.md": functools.partial(study, "table1", (claims_section,), says_where_from=False),
         "table1.md": functools.partial(study, "table1", WHOLE),

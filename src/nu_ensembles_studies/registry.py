@@ -10,6 +10,7 @@ from nu_ensembles_studies.experiments.corruptions import CORRUPTIONS
 from nu_ensembles_studies.experiments.cost import COST
 from nu_ensembles_studies.experiments.deployment import DEPLOYMENT
 from nu_ensembles_studies.experiments.ensemble_size import ENSEMBLE_SIZE
+from nu_ensembles_studies.experiments.ensembles import ENSEMBLES
 from nu_ensembles_studies.experiments.gains_by_size import WHEN
 from nu_ensembles_studies.experiments.label_ablation import LABEL_ABLATION
 from nu_ensembles_studies.experiments.methods import METHODS_STUDY
@@ -33,6 +34,7 @@ STUDIES: dict[str, Study] = {
         UNLABELLED_SIZE,
         WHEN,
         METHODS_STUDY,
+        ENSEMBLES,
         RIVALS_STUDY,
     )
 }

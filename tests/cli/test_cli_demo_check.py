@@ -91,7 +91,8 @@ def test_check_gives_a_recommendation_and_the_figures_behind_it(desk):
     outcome = desk.run("check", desk.train, "--unlabeled", desk.unlabeled, "--target", "kind", "--max-iter", "5")
     assert (outcome.code, outcome.err) == (0, "")
     lines = outcome.out.splitlines()
-    assert lines[0].startswith(("Likely", "Hard to say", "Unlikely"))
+    assert lines[0].startswith(("Something to mend", "Hard to say", "Nothing to mend"))
+    assert any(line.startswith("This is no forecast: on data sets left out, no rule") for line in lines)
     assert "labels                 24; 2 classes of 12 to 12" in lines
     assert any(line.startswith("standard, last step    5 steps: accuracy 0.") for line in lines)
 

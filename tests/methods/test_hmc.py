@@ -14,6 +14,8 @@ import nu_ensembles as nu
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods import HMC
 from nu_ensembles.methods.hmc_chains import in_words
+from nu_ensembles_studies.shifts.images import MNIST_FILE
+from nu_ensembles_studies.shifts.tables import data_folder
 
 has_blackjax = importlib.util.find_spec("blackjax") is not None
 needs_blackjax = pytest.mark.skipif(not has_blackjax, reason="BlackJAX is not installed")
@@ -52,6 +54,36 @@ def test_bayesian_logistic_regression_is_that_of_quadrature(tmp_path: Path) -> N
     assert told["predictions"]["ess_smallest"] > 100
     ensemble.save(tmp_path / "model")
     np.testing.assert_array_equal(nu.Ensemble.load(tmp_path / "model").predict_proba(at), ensemble.predict_proba(at))
+
+
+def rows_of_160(data: str) -> tuple[np.ndarray, np.ndarray]:
+    """160 images of digits, and 160 of MNIST where the folder of data sets has those."""
+    if data == "digits":
+        x, y = nu.datasets.load_digits()
+        return (x[:160] / 16).astype(np.float32), y[:160]
+    folder = data_folder()
+    if folder is None or not (folder / MNIST_FILE).is_file():
+        pytest.skip(f"the folder that NU_ENSEMBLES_DATA names has no {MNIST_FILE}")
+    with np.load(folder / MNIST_FILE) as found:
+        x, y = found["images"], found["labels"]
+    return (x[:160].reshape(160, -1) / 255).astype(np.float32), y[:160]
+
+
+@needs_blackjax
+@pytest.mark.slow
+@pytest.mark.parametrize("data", ["digits", "mnist"])
+def test_160_rows_at_the_papers_step_and_trajectory(data: str) -> None:
+    """Steps of 3e-5 over trajectories of 1.5: nearly all proposals are accepted, and the rows are fitted."""
+    x, y = rows_of_160(data)
+    method = HMC(2, 6, 4, step_size=3e-5, trajectory=1.5, prior_variance=(1.5 / (np.pi / 2)) ** 2, most_minutes=60)
+    model = nu.models.mlp(10, hidden=(16,))
+    ensemble = nu.fit(model, x, y, method=method, n_members=6, steps=1, seed=0, standardize=False)
+    told = ensemble.training["procedure"]
+    assert told["leapfrog_steps"] == 50_000
+    assert told["acceptance"] > 0.95
+    assert np.mean(ensemble.predict(x) == y) > 0.9
+    members = ensemble.predict_members(x)
+    assert np.abs(members[0] - members[1]).max() > 0.01
 
 
 @needs_blackjax

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nu_ensembles.deployment.accuracy import AccuracyEstimate
 from nu_ensembles.deployment.shift import Shift
 from nu_ensembles.problem.problem import prepare
-from nu_ensembles.tuning.advice import Estimate, Evidence, OutOfFoldFit, advise
+from nu_ensembles.tuning.advice import NO_FORECAST, Estimate, Evidence, OutOfFoldFit, advise
 from nu_ensembles.tuning.preflight import _at_most, count_duplicates, preflight
 
 
@@ -41,16 +41,16 @@ def changed(**figures) -> Evidence:
 # The recommendation
 
 
-def test_no_overconfidence_anywhere_means_that_nu_is_unlikely_to_help():
+def test_no_overconfidence_anywhere_means_that_there_is_nothing_to_mend():
     advice = advise(CALM)
-    assert (advice.level, advice.notes) == ("unlikely", ())
+    assert (advice.level, advice.notes) == ("unlikely", (NO_FORECAST,))
     assert advice.recommendation == (
-        "Unlikely to help: with 500 labels the standard ensemble is not overconfident, neither where it is best "
+        "Nothing to mend: with 500 labels the standard ensemble is not overconfident, neither where it is best "
         "(0.000 ± 0.010) nor at the end of its training (0.010 ± 0.010)."
     )
 
 
-def test_overconfidence_where_the_standard_ensemble_is_best_means_that_nu_is_likely_to_help():
+def test_overconfidence_where_the_standard_ensemble_is_best_is_something_to_mend():
     advice = advise(changed(early_stopped=fit_with((0.08, 0.05, 0.11)), last_step=fit_with((0.12, 0.08, 0.16), 400)))
     assert advice.level == "likely"
     assert "overconfident by 0.080 ± 0.030 even where it is best (100 steps)" in advice.recommendation
@@ -92,7 +92,7 @@ def test_rows_from_elsewhere_are_where_nu_pays():
         "are what the model will be used on, this is where nu pays, and beta='auto' goes by what they tell; if not, "
         "take unlabelled rows from where the labelled ones come from."
     )
-    assert advice.notes == ("Expected accuracy on the unlabelled rows: 0.60 (0.30 … 0.80). It may be off.",)
+    assert advice.notes == ("Expected accuracy on the unlabelled rows: 0.60 (0.30 … 0.80). It may be off.", NO_FORECAST)
 
 
 def test_rows_that_share_nothing_promise_nothing():

@@ -1,4 +1,4 @@
-"""`nu-ensembles check`: will it help here? Two minutes before hours of training."""
+"""`nu-ensembles check`: what is there to mend? Two minutes before hours of training."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say whether a nu-ensemble is likely to help on this data, in about two minutes.
+    """Say what there is for a nu-ensemble to mend on this data, in about two minutes.
 
     Looks at the number of labels, at the overconfidence of a small standard ensemble on held-out rows (where it
     would be stopped, and at the end of its training), and at whether labelled and unlabelled rows can be told apart.

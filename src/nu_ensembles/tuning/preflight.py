@@ -1,4 +1,4 @@
-"""Two minutes before hours of training: is a nu-ensemble likely to help on this data?
+"""Two minutes before hours of training: what is there for a nu-ensemble to mend on this data?
 
 What nu mends is overconfidence, so the question is whether a standard ensemble is overconfident on rows that it
 has not seen, where it would be stopped and at the end of its training; and whether the unlabelled rows, which nu

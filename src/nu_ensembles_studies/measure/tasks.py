@@ -33,6 +33,7 @@ from nu_ensembles_studies.measure.jobs import (
     method_of,
     random_targets,
 )
+from nu_ensembles_studies.measure.of_methods import scores_at_equal_steps, scores_at_equal_time
 from nu_ensembles_studies.measure.parts import Parts, load_parts
 from nu_ensembles_studies.measure.rival_scores import rival_scores, split_of
 from nu_ensembles_studies.measure.scores import measure
@@ -131,6 +132,8 @@ KINDS: dict[str, Callable[[Sequence[StudyCell], StudyRunOptions], Tasks]] = {
     "auto": one_by_one(auto_and_standard_scores),
     "cost": one_by_one(cost_scores),
     "deployment": with_own_rows(deployment_scores),
+    "of_methods": with_own_rows(scores_at_equal_steps),
+    "of_methods_in_time": with_own_rows(scores_at_equal_time),
     "rival": one_by_one(rival_scores, split_of),
 }
 

@@ -49,6 +49,7 @@ EXPECTED = {
     "unlabelled-size": "fixed visits",
     "when": "What ν gains, by size",
     "methods": "Every method against the standard ensemble",
+    "ensembles": "All places together",
     "rivals": "What was aimed at, and what came out",
 }
 

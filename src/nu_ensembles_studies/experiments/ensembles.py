@@ -1,0 +1,173 @@
+"""Every ensemble that the package has, on digits and three tables, where nothing differs and where the deployment does.
+
+A cell is one method with its defaults on one place and seed. Labels are 100 rows of a source; unlabelled and test rows
+come from the deployment, which is the same distribution under ".same" (and where a name says nothing) and another
+elsewhere; other source rows are scored, too. *equal steps*: as many steps for each network, 64 images a step, half of
+them unlabelled where the method uses those. *equal time*: as many steps as fit into the processor time of the standard
+ensemble's training.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nu_ensembles.report.page import Cell, Column, Paragraph, Section, SortableTable
+from nu_ensembles_studies.declare.options import StudyOptions
+from nu_ensembles_studies.declare.protocols import check_methods, make_row
+from nu_ensembles_studies.declare.published import Setting
+from nu_ensembles_studies.declare.study import Place, Row, Study
+from nu_ensembles_studies.pages.names_and_cells import difference_cell, score_cell
+from nu_ensembles_studies.results.intervals import BY_KEY, Interval, interval_of
+from nu_ensembles_studies.results.results import Results
+
+N_LABELS, STEPS, MEMBERS, IMAGES_A_STEP, RATE = 100, 400, 5, 64, 1e-3
+STEPS_EQUAL, TIME_EQUAL = "equal steps", "equal time"
+KINDS = {STEPS_EQUAL: "of_methods", TIME_EQUAL: "of_methods_in_time"}
+DIGITS = ("digits.same", "digits.fog-3", "digits.contrast-3")
+TABLES = ("wine", "breast_cancer", "vehicle")
+PLACES = (*DIGITS, *(f"{table}.{how}" for how in ("same", "cluster") for table in TABLES))
+# Two networks on images, one on tables.
+NETWORKS = {"digits": ("mlp", "lenet")}
+ALL = (
+    *("standard", "nu", "single", "agree_to_disagree", "pac2", "pac2b", "dice", "label_smoothing", "mixup"),
+    *("confidence_penalty", "mc_dropout", "swag", "hyper_deep", "self_training", "repulsive", "feature_flow"),
+    *("laplace", "cyclical_sgmcmc", "transformations", "packed", "batch_ensemble", "sngp", "hmc"),
+)
+# Of the methods' options those that are not defaults: random labels as in the study of methods, and chains short enough
+# for five seeds of every place.
+OPTIONS: dict[str, tuple[tuple[str, Any], ...]] = {
+    "nu": (("beta", 3e-3),),
+    "hmc": (("burn_in", 20), ("n_chains", 2), ("n_samples", 60)),
+}
+# What has not a place everywhere: it needs images, a network with dropout, or a length and a small network.
+IMAGES_ONLY, WITH_DROPOUT, WITHOUT_LENGTH = "transformations", "mc_dropout", "hmc"
+COMPARED = ("nll", "accuracy", "ece", "brier_reliability")
+
+
+def rows(options: StudyOptions) -> list[Row]:
+    names = options.methods or ALL
+    check_methods(names)
+    found = []
+    for dataset in options.datasets:
+        usual = NETWORKS.get(dataset.split(".")[0], ("mlp",))
+        for model in options.models or usual:
+            for n in options.n or (N_LABELS,):
+                for protocol in KINDS:
+                    place = Place(dataset, n, model, protocol)
+                    found += [_row(options, place, name) for name in names if has_place(name, place)]
+    return found
+
+
+def has_place(method: str, place: Place) -> bool:
+    """Whether a method can be asked for there."""
+    of_images = place.dataset.split(".")[0] == "digits"
+    if (method == IMAGES_ONLY and not of_images) or (method == WITH_DROPOUT and place.model == "lenet"):
+        return False
+    return method != WITHOUT_LENGTH or (place.protocol == STEPS_EQUAL and place.model != "lenet")
+
+
+def _row(options: StudyOptions, place: Place, method: str) -> Row:
+    from nu_ensembles.methods import build
+
+    chosen = OPTIONS.get(method, ())
+    half = build(method, **dict(chosen)).uses_unlabeled
+    fields: dict[str, Any] = {"n_validation": 0, "n_unlabeled": 0, "augment": False, "split": "random"}
+    fields |= {"kind": KINDS[place.protocol], "batch_size": IMAGES_A_STEP // 2 if half else IMAGES_A_STEP}
+    return make_row(options, place, method, [Setting(RATE, STEPS, chosen)], **fields)
+
+
+def by_place_section(results: Results) -> Section | None:
+    """Every method against the standard ensemble, place by place."""
+    columns = [
+        Column("Trained how", text=True),
+        *(Column(f"Δ {BY_KEY[key].title}", "On test rows of the deployment.") for key in COMPARED),
+        Column("Δ NLL on the source", "On source rows that nobody trained on."),
+        Column("Steps"),
+        Column("Processor seconds", "Of the training, compilation included."),
+    ]
+    tables = []
+    for place in results.places():
+        standard = results.find("standard", place)
+        others = [row for row in results.at(place) if row is not standard and any(results.chosen(row))]
+        if standard is None or not others or not any(results.chosen(standard)):
+            continue
+        lines = []
+        for row in others:
+            cells = [difference_cell(BY_KEY[key], results.difference(row, standard, key)) for key in COMPARED]
+            on_source = results.difference(row, standard, "nll", ("source", "source"))
+            cells.append(difference_cell(BY_KEY["nll"], on_source))
+            for key, digits in (("steps", 0), ("seconds", 1)):
+                value = results.mean(row, key, "time")
+                cells.append(score_cell(value, Interval(value.mean, float("nan")).text(digits)))
+            lines.append([Cell(row.title), *cells])
+        caption = f"{place.dataset}, {place.model}, {place.n_train} labels, {place.protocol}"
+        tables.append(SortableTable(caption, columns, lines))
+    text = (
+        "Differences to the standard ensemble of the same seeds; ✓ and ✗ where the 95 % interval over seeds excludes "
+        "zero, as about one in twenty does by chance where nothing differs."
+    )
+    return Section("Place by place", [Paragraph(text), *tables]) if tables else None
+
+
+def overall_section(results: Results) -> Section | None:
+    """Over all places: how the NLL changes, and where an interval separates a method from the standard ensemble."""
+    columns = [
+        Column("Trained how", text=True),
+        Column("Protocol", text=True),
+        Column("Δ NLL where nothing differs", "Mean over places, with its 95 % interval where there are several."),
+        Column("Δ NLL under shift", "The same over the places whose deployment differs."),
+        Column("Better", "Places on which the interval of the NLL's difference lies below zero."),
+        Column("Worse", "Above zero."),
+        Column("Places"),
+    ]
+    lines = []
+    for method in dict.fromkeys(row.method for row in results.rows if row.method != "standard"):
+        for protocol in KINDS:
+            found = of_method(results, method, protocol)
+            if not found:
+                continue
+            means = [[each.mean for same, each in found if same is kind] for kind in (True, False)]
+            cells = [difference_cell(BY_KEY["nll"], interval_of(np.array(each, np.float64))) for each in means]
+            separated = [difference for _, difference in found if difference.excludes_zero]
+            counts = [sum(each.mean < 0 for each in separated), sum(each.mean > 0 for each in separated), len(found)]
+            title = next(row.title for row in results.rows if row.method == method)
+            lines.append([Cell(title), Cell(protocol), *cells, *(Cell(str(n), n) for n in counts)])
+    if not lines:
+        return None
+    text = (
+        "Differences of the NLL to the standard ensemble's, each place once, whatever its seeds. A method is called "
+        "better or worse nowhere but where an interval says so; with many methods and places some "
+        "do so by chance, about one in twenty."
+    )
+    return Section("All places together", [Paragraph(text), SortableTable("Every method", columns, lines)])
+
+
+def of_method(results: Results, method: str, protocol: str) -> list[tuple[bool, Interval]]:
+    """For each place: whether nothing differs there, and the difference of the NLL to the standard ensemble's."""
+    found = []
+    for place in results.places():
+        row, standard = results.find(method, place), results.find("standard", place)
+        if place.protocol != protocol or row is None or standard is None:
+            continue
+        difference = results.difference(row, standard, "nll")
+        if not np.isnan(difference.mean):
+            found.append((place.dataset.endswith(".same") or "." not in place.dataset, difference))
+    return found
+
+
+ENSEMBLES = Study(
+    name="ensembles",
+    title="Every ensemble, with the same budget",
+    question="Digits and tables with 100 labels: which ensemble's probabilities are right, and where rows differ?",
+    rows=rows,
+    defaults={"datasets": PLACES, "members": MEMBERS},
+    sections=(overall_section, by_place_section),
+    notes=(
+        "Defaults of every method; nothing is tuned, so a method may be better than it looks here.",
+        "Under equal time, methods of one network get up to ten times as many steps, and those of several trainings "
+        "fewer; HMC has no number of steps, and runs with short chains under equal steps alone, on perceptrons.",
+        "Shifts whose data are not at hand fail and are named; the folder is the one that NU_ENSEMBLES_DATA names.",
+    ),
+)

@@ -1,0 +1,104 @@
+"""One way to train on rows of a source, measured there and on a deployment that may differ, with as many steps as the
+standard ensemble or with as much processor time.
+
+Under "as much time" the method is timed on the cell's own rows first: a long training less a short one, so that what
+every training pays once is left out, and the same of the standard ensemble. So many steps as come out are a measurement
+and may differ when it is made again; all else follows from the cell.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nu_ensembles import fit
+from nu_ensembles.metrics import evaluate
+from nu_ensembles_studies import shifts
+from nu_ensembles_studies.declare.cells import StudyCell
+from nu_ensembles_studies.measure.jobs import method_of
+from nu_ensembles_studies.results.json_numbers import plain
+
+# Steps of the two trainings that are timed; and bounds of a length, in lengths of the standard ensemble.
+TIMED_STEPS, TIMED_TURNS = (20, 220), 3
+SHORTEST, LONGEST = 0.05, 10.0
+# What the clock cannot tell from nothing.
+LEAST_SECONDS = 1e-6
+DIGITS, GREYEST = "digits.", 16
+
+
+def scores_at_equal_steps(cell: StudyCell, data_dir: Path | None) -> dict[str, Any]:
+    """Scores with as many steps as a cell says, which counts steps where others count epochs."""
+    return _scores(cell, rows_of(cell, data_dir), cell.epochs[-1])
+
+
+def scores_at_equal_time(cell: StudyCell, data_dir: Path | None) -> dict[str, Any]:
+    """Scores with as many steps as take the time of the standard ensemble's."""
+    rows = rows_of(cell, data_dir)
+    # As many images a step, of which a method that uses unlabelled rows has half from these.
+    images = cell.batch_size * (2 if method_of(cell).uses_unlabeled else 1)
+    standard = dataclasses.replace(cell, method="standard", options=(), batch_size=images)
+    times = [1.0, 1.0]
+    if cell.method != "standard":
+        times = [seconds_a_step(lambda steps, of=of: _trained(of, rows, steps)) for of in (cell, standard)]
+    ratio = min(max(times[1] / times[0], SHORTEST), LONGEST)
+    found = _scores(cell, rows, max(1, round(ratio * cell.epochs[-1])))
+    return {**found, "time": {**found["time"], "times_a_standard_step": times[0] / times[1]}}
+
+
+def seconds_a_step(train: Callable[[int], Any]) -> float:
+    """Processor seconds that a step takes, the median of some turns; `train` trains for so many."""
+    short, long = TIMED_STEPS
+    for steps in TIMED_STEPS:
+        train(steps)  # compiles, some methods for every length
+    slopes = []
+    for _ in range(TIMED_TURNS):
+        times = [time.process_time()]
+        for steps in TIMED_STEPS:
+            train(steps)
+            times.append(time.process_time())
+        slopes.append((times[2] - 2 * times[1] + times[0]) / (long - short))
+    return max(statistics.median(slopes), LEAST_SECONDS)
+
+
+def rows_of(cell: StudyCell, data_dir: Path | None) -> shifts.Shifted:
+    """The rows of a cell; the digits as images whatever the shift."""
+    name = cell.dataset if "." in cell.dataset else f"{cell.dataset}.same"
+    rows = shifts.load(name, cell.seed, cell.n_train, data_dir)
+    if not name.startswith(DIGITS) or rows.x.ndim > 2:
+        return rows
+    names = ("x", "x_source_test", "x_unlabeled", "x_test")
+    images = {name: (getattr(rows, name).reshape(-1, 8, 8) / GREYEST).astype(np.float32) for name in names}
+    return dataclasses.replace(rows, **images)
+
+
+def _trained(cell: StudyCell, rows: shifts.Shifted, steps: int) -> Any:
+    return fit(
+        cell.model,
+        rows.x,
+        rows.y,
+        # Of no part in the training of many methods, but in the scaling of columns.
+        rows.x_unlabeled,
+        method=method_of(cell),
+        n_members=cell.n_members,
+        steps=steps,
+        seed=cell.seed,
+        batch_size=cell.batch_size,
+        learning_rate=cell.learning_rate,
+        standardize=rows.x.ndim == 2,
+        verbose=0,
+    )
+
+
+def _scores(cell: StudyCell, rows: shifts.Shifted, steps: int) -> dict[str, Any]:
+    began = time.process_time()
+    ensemble = _trained(cell, rows, steps)
+    seconds = time.process_time() - began
+    parts = {"test": (rows.x_test, rows.y_test), "source": (rows.x_source_test, rows.y_source_test)}
+    scores = {name: plain(evaluate(ensemble.predict_members(x), y)) for name, (x, y) in parts.items()}
+    return {**scores, "time": {"steps": steps, "seconds": seconds, "n_members": ensemble.n_members}}
