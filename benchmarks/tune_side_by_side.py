@@ -1,6 +1,6 @@
 """`nu.tune` against the same Optuna search one trial at a time, at equal trials, steps, folds, members and scores.
 
-    python benchmarks/tune_side_by_side.py
+    python benchmarks/tune_side_by_side.py [--trials 32] [--only "side by side" nu.fit]
 
 Digits, 200 labels and 800 unlabelled rows, a perceptron of 64-64, five folds of three members, 1000 steps, scored at
 twelve of them; a TPE over learning rate, weight decay and beta. Each way runs once in a process of its own:
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-N_TRIALS, STEPS, N_LABELS, FOLDS, MEMBERS, HIDDEN, STOPS = 32, 1000, 200, 5, 3, (64, 64), 12
+STEPS, N_LABELS, FOLDS, MEMBERS, HIDDEN, STOPS = 1000, 200, 5, 3, (64, 64), 12
 SPACE = {
     "learning_rate": {"log": [3e-4, 1e-2]},
     "weight_decay": {"log": [1e-6, 1e-2]},
@@ -41,7 +41,7 @@ def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return x[labelled], y[labelled], x[unlabelled]
 
 
-def by_tune(together: int, drops: bool) -> tuple[int, float]:
+def by_tune(n_trials: int, together: int, drops: bool) -> tuple[int, float]:
     import nu_ensembles as nu
 
     x, y, u = rows()
@@ -50,7 +50,7 @@ def by_tune(together: int, drops: bool) -> tuple[int, float]:
         x,
         y,
         u,
-        n_trials=N_TRIALS,
+        n_trials=n_trials,
         model_options={"hidden": HIDDEN},
         max_iter=STEPS // (N_LABELS // 32) + 1,
         n_stops=STOPS,
@@ -62,7 +62,7 @@ def by_tune(together: int, drops: bool) -> tuple[int, float]:
     return len(found.trials), found.best.value
 
 
-def by_fit() -> tuple[int, float]:
+def by_fit(n_trials: int) -> tuple[int, float]:
     import optuna
     from sklearn.model_selection import StratifiedKFold
 
@@ -95,26 +95,31 @@ def by_fit() -> tuple[int, float]:
         return float(np.mean(curves, axis=0).min())
 
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
-    study.optimize(objective, n_trials=N_TRIALS)
+    study.optimize(objective, n_trials=n_trials)
     return len(study.trials), study.best_value
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--way", choices=WAYS, help="this one, in this process")
+    parser.add_argument("--trials", type=int, default=32)
+    parser.add_argument("--only", nargs="+", choices=WAYS, default=WAYS, metavar="WAY")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     if given.way:
         started = time.perf_counter()
-        n_trials, best = by_fit() if given.way == "nu.fit" else by_tune(*_how(given.way))
+        n_trials, best = by_fit(given.trials) if given.way == "nu.fit" else by_tune(given.trials, *_how(given.way))
         seconds, spent = time.perf_counter() - started, sum(os.times()[:2])
         print(f"{n_trials} {best} {seconds} {spent}")
         return
     from recording import Recording
 
-    found = Recording("tune-side-by-side", "python benchmarks/tune_side_by_side.py", ("way",), given.out, steps=STEPS)
-    for way in WAYS:
-        said = subprocess.run([sys.executable, __file__, "--way", way], check=True, stdout=subprocess.PIPE, text=True)
+    found = Recording(
+        "tune-side-by-side", "python benchmarks/tune_side_by_side.py", ("way", "trials"), given.out, steps=STEPS
+    )
+    for way in given.only:
+        command = [sys.executable, __file__, "--way", way, "--trials", str(given.trials)]
+        said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         n_trials, best, seconds, spent = said.stdout.split()[-4:]
         row = {"way": way, "trials": int(n_trials), "best_nll": float(best), "seconds": float(seconds)}
         found.add({**row, "processor_seconds": float(spent), "load": os.getloadavg()[0]})

@@ -167,7 +167,10 @@ REFUSED: dict[str, Callable[[], Any]] = {
     ),
     **{
         f"candidates {each!r}": lambda each=each: nu.calibration.choose_calibrator(
-            PROBABILITIES, LABELS, LABELS, candidates=each
+            PROBABILITIES,
+            LABELS,
+            LABELS,
+            candidates=each,  # pyright: ignore
         )
         for each in (7, "text", range(3), [nu.calibration.Temperature])
     },
@@ -182,8 +185,26 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "labels that are dicts": lambda: (
         nu.TemperedForest(2).fit(PROBABILITIES, LABELS).score(PROBABILITIES, np.array([{}] * 6))
     ),
+    "a forest without weights": lambda: nu.TemperedForest(2).fit(PROBABILITIES, LABELS, float("nan")),
+    "unlabelled rows of several lengths": lambda: nu.NuEnsembleClassifier().fit(
+        PROBABILITIES, LABELS, X_unlabeled=[[1], [2, 3]]
+    ),
     "more rows than can be": lambda: nu.theory.best_bound(n_unlabeled=2**70, **OF_BOUND),
     "more members of no ensemble": lambda: nu.fit("mlp", PROBABILITIES, LABELS, add_to=np.float16(2), steps=1),  # pyright: ignore
+    **{
+        f"a fit's {name} {bad!r}": lambda name=name, bad=bad: nu.fit(
+            "mlp", PROBABILITIES, LABELS, steps=1, **{name: bad}
+        )
+        for name, bad in {
+            "x_unlabeled": [[1], [2, 3]],
+            "classes": 1.5,
+            "sample_weight": ["a"] * 6,
+            "standardize": np.zeros(3),
+            "optimizer": "adam",
+            "batch_size": 2**31,
+        }.items()
+    },
+    "a network that is none": lambda: nu.fit(int, PROBABILITIES, LABELS, steps=1),  # pyright: ignore
     "a search without a name": lambda: nu.tune({}, [], [], name=float("nan")),  # pyright: ignore
 }
 

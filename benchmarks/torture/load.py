@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -119,10 +120,11 @@ def _new_shapes(tally: Tally, rng: np.random.Generator) -> None:
         x, y = rng.normal(size=(40, 6 + number)), np.arange(40) % 3
         kept = len(compilation._programs)
         tally.attempt(kind, lambda: nu.EnsembleClassifier(**options).fit(x, y).predict_proba(x), longer=2)  # noqa: B023
-        now = lowered_peak()
-        highest = max(highest, now)
+        highest = max(highest, lowered_peak())
         if kept < FEW_PROGRAMS == len(compilation._programs):
-            floors.append(now)
+            gc.collect()
+            compilation._trim()
+            floors.append(lowered_peak())
         if len(floors) == 3:
             break
     if len(floors) < 3:

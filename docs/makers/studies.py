@@ -263,6 +263,7 @@ def _markdown(shown: SortableTable) -> list[str]:
 MAKER = Maker(
     tables={
         "deployment-study.md": functools.partial(study, "deployment", (methods_section, shifts_section)),
+        "deployment-cifar.md": functools.partial(study, "deployment-cifar", (methods_section, shifts_section)),
         "deployment-fresh.md": functools.partial(study, "deployment-fresh", (methods_section, shifts_section)),
         "auto-safety-study.md": functools.partial(study, "auto-safety-study", (auto_section,)),
         "auto-safety-lenet.md": functools.partial(study, "auto-safety-lenet", (auto_section,)),

@@ -22,7 +22,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 _OF_VALUES = re.compile(r"(?:Sequence|Iterable)\[(.+)\]|tuple\[(.+), \.\.\.\]")
 # Classes of this package that arguments may have to be, by name: what they are is known to rooms further down.
-_OWN = {"Model": "a network (nu.Model)", "Ensemble": "an nu.Ensemble", "Bound": "what theory.bound gives"}
+_OWN = {
+    "Model": "a nu.Model (wrap your own module with nu.models.from_linen, from_nnx or from_equinox)",
+    "Ensemble": "an nu.Ensemble",
+    "Bound": "what theory.bound gives",
+}
 _OWN |= {"Calibrator": "a calibrator, such as nu.calibration.Temperature()"}
 _OWN |= {"BoundedLoss": "a theory.BoundedLoss", "SubGaussianLoss": "a theory.SubGaussianLoss"}
 _OWN |= {"Standardisation": "the scaling of an ensemble", "TableEncoding": "the encoding of an ensemble"}

@@ -700,7 +700,7 @@ def test_steps_and_temperature_of_a_joint_method_come_from_one_training_a_fold_w
         ({"n_members": 0}, "n_members must be a whole number of at least 1, not 0"),
         ({"max_iter": 0}, "max_iter must be a whole number of at least 1, not 0"),
         ({"model": "mpl"}, "Unknown model 'mpl'. Did you mean 'mlp'"),
-        ({"model": object()}, "model must be text or a network \\(nu.Model\\), not <object"),
+        ({"model": object()}, r"model must be text or a nu\.Model .* not <object"),
         ({"model_options": {"hiden": (8,)}}, "Unknown mlp option 'hiden'. Did you mean 'hidden'"),
         ({"labels": "share"}, "Unknown label scheme 'share'. Did you mean 'shared'"),
         ({"standardize": "yes"}, "standardize must be True, False or 'auto', not 'yes'"),

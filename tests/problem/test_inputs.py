@@ -100,6 +100,10 @@ def test_labels_that_cannot_be_used_are_refused(y: Any, classes: Any, sentence: 
         check_labels(y, classes, 2)
 
 
+def test_weights_near_the_largest_number_count_as_others_do() -> None:
+    np.testing.assert_allclose(check_weights([1e308, 1e308, 0.5e308], 3), [1.2, 1.2, 0.6], rtol=1e-6)
+
+
 def test_weights_have_mean_one_over_the_rows_that_count() -> None:
     assert check_weights(None, 3).tolist() == [1, 1, 1]
     assert check_weights([0, 1, 3], 3).tolist() == [0, 0.5, 1.5]

@@ -328,7 +328,10 @@ def bad_calls(blobs) -> dict[str, tuple[dict[str, Any], str]]:
         "class not listed": ({"classes": [0, 1]}, "y holds the label 2, which is not among the classes"),
         "no member": ({"n_members": 0}, "n_members must be a whole number of at least 1, not 0"),
         "unknown model": ({"model": "lenett"}, "Unknown model 'lenett'. Did you mean 'lenet'"),
-        "no model": ({"model": jnp.tanh}, "model must be text or a network \\(nu.Model\\), not <Pjit"),
+        "no model": (
+            {"model": jnp.tanh},
+            r"model must be text or a nu\.Model \(wrap your own .* from_equinox\), not <Pjit",
+        ),
         "too many logits": (
             {"model": models.mlp(5)},
             r"turns two rows into \(2, 5\) where \(2, 3\) is expected: one logit",
@@ -338,7 +341,7 @@ def bad_calls(blobs) -> dict[str, tuple[dict[str, Any], str]]:
         "steps and epochs": ({"steps": 5, "epochs": 5}, "Give epochs or steps, not both"),
         "no steps": ({"steps": 0}, "steps must be a whole number of at least 1, not 0"),
         "no epochs": ({"steps": None, "epochs": 0}, "epochs must be a number above 0, not 0"),
-        "words for epochs": ({"steps": None, "epochs": "ten"}, "epochs must be a number above 0, not 'ten'"),
+        "words for epochs": ({"steps": None, "epochs": "ten"}, "epochs must be a number or None, not 'ten'"),
         "batch size": ({"batch_size": 0}, "batch_size must be a whole number of at least 1"),
         "plan": ({"plan": "paralel"}, "Unknown plan 'paralel'"),
         "augmentation": ({"augment": "flip"}, "Unknown augmentation 'flip'. Did you mean 'flip_crop'"),

@@ -16,6 +16,8 @@ from nu_ensembles.errors import InputError
 from nu_ensembles.methods import Method
 from nu_ensembles.models import Model
 
+# Rows of a step are numbered in 32 bits.
+MOST_ROWS = 2**31 - 1
 DTYPES = ("float32", "float64")
 
 
@@ -48,7 +50,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("batch_size", "unlabeled_batch_size"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, check_whole(getattr(self, name), name))
+                object.__setattr__(self, name, check_whole(getattr(self, name), name, most=MOST_ROWS))
         for name in ("augment_unlabeled", "deterministic"):
             object.__setattr__(self, name, check_flag(getattr(self, name), name))
         check_positive(self.learning_rate, "learning_rate")
@@ -57,6 +59,9 @@ class Settings:
         if self.dtype == "float64" and not jax.config.read("jax_enable_x64"):
             raise InputError('dtype="float64" needs jax.config.update("jax_enable_x64", True) first.')
         check_name(self.plan, "plan", PLANS)
+        parts = [getattr(self.optimiser, name, None) for name in ("init", "update")]
+        if self.optimiser is not None and not (all(map(callable, parts)) and isinstance(self.optimiser, Hashable)):
+            raise InputError(f"optimizer must be one of optax, such as optax.sgd(0.1), not {shown(self.optimiser)}.")
         if isinstance(self.augment, str):
             object.__setattr__(self, "augment", augmentation_of(self.augment))
         elif self.augment is not None and not (callable(self.augment) and isinstance(self.augment, Hashable)):

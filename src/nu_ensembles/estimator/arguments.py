@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_array, check_consistent_length, check_random_state, compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
+from nu_ensembles.checks import check_array as as_array
 from nu_ensembles.checks import check_flag, shown
 from nu_ensembles.ensemble import Ensemble
 from nu_ensembles.errors import InputError
@@ -132,6 +133,8 @@ def rows_beside(other: Any, name: str) -> Any:
     other = rows_of(other, name)
     if isinstance(other, RawTable | SparseRows | LazyRows):
         return other
+    if not hasattr(other, "shape"):
+        other = as_array(other, name)
     if np.ndim(other) == 0:
         return check_rows(other, name)  # which says what is wrong
     # Shape and values are looked at later, together with those of X.

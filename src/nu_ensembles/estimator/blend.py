@@ -28,7 +28,7 @@ from nu_ensembles.checks import check_positive
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator.blend_folds import folds_for_weights
 from nu_ensembles.estimator.scored import ScoredClassifier
-from nu_ensembles.problem import check_labels, check_targets
+from nu_ensembles.problem import check_labels, check_targets, usable_weights
 from nu_ensembles.tuning import Fold
 
 
@@ -97,7 +97,7 @@ class Blend(ScoredClassifier, BaseEstimator):
         check_targets(y)
         weight = np.ones(len(y))
         if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            weight = usable_weights(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
         counts = np.flatnonzero(weight)
         self.classes_, codes = check_labels(y[counts], None, len(counts))
 

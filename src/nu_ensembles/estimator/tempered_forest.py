@@ -16,7 +16,7 @@ from nu_ensembles.companion import Forest, grow
 from nu_ensembles.companion.trees import Trees
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator.scored import ScoredClassifier
-from nu_ensembles.problem import check_labels, check_targets
+from nu_ensembles.problem import check_labels, check_targets, usable_weights
 
 
 class TemperedForest(ScoredClassifier, BaseEstimator):
@@ -74,7 +74,7 @@ class TemperedForest(ScoredClassifier, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float32)  # what trees compare
         check_targets(y)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+            sample_weight = usable_weights(_check_sample_weight(sample_weight, X, ensure_non_negative=True))
             kept = sample_weight > 0
             X, y, sample_weight = X[kept], y[kept], sample_weight[kept]
         self.classes_, labels = check_labels(y, None, len(X))

@@ -1,6 +1,6 @@
 """What the user hands in, checked once at the edge: rows, labels, weights, seeds, and how rows are scaled."""
 
-from nu_ensembles.problem.inputs import Unlabeled, check_labels, check_rows
+from nu_ensembles.problem.inputs import Unlabeled, check_labels, check_rows, usable_weights
 from nu_ensembles.problem.labels import check_targets, labelled_rows, note_gaps, only_labelled
 from nu_ensembles.problem.lazily import opened, rows_in_parts
 from nu_ensembles.problem.pairs import pairs_of, thrown_together, widened
@@ -31,5 +31,6 @@ __all__ = [
     "refuse_forks",
     "rows_in_parts",
     "thrown_together",
+    "usable_weights",
     "widened",
 ]

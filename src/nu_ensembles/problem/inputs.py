@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nu_ensembles.checks import check_array
+from nu_ensembles.checks import check_array, shown
 from nu_ensembles.errors import InputError
 
 
@@ -46,7 +46,7 @@ def check_rows(
     Raises:
       InputError: not numbers, not finite, of another shape, or too few.
     """
-    x = np.asarray(x)
+    x = check_array(x, name)
     if x.dtype.kind not in "biuf":
         raise InputError(
             f"{name} holds {x.dtype} values; give an array of numbers, or text and dates in a data frame, whose "
@@ -118,8 +118,13 @@ def check_labels(y: Any, classes: Sequence[Any] | np.ndarray | None, n_rows: int
         except TypeError:
             raise InputError("y mixes labels of different types; use one type for all.") from None
     else:
-        found = np.asarray(classes)
-        position = {label: number for number, label in enumerate(found.tolist())}
+        found = check_array(classes, "classes")
+        try:
+            position = {label: number for number, label in enumerate(np.atleast_1d(found).tolist())}
+        except TypeError:
+            position = {}
+        if found.ndim != 1 or not position:
+            raise InputError(f"classes must be a list of labels, each once, not {shown(classes)}.")
         if len(position) < len(found):
             raise InputError(f"classes names a class twice: {found.tolist()}; name each one once.")
         try:
@@ -137,6 +142,16 @@ def check_labels(y: Any, classes: Sequence[Any] | np.ndarray | None, n_rows: int
     return found, codes.astype(np.int32)
 
 
+def usable_weights(weight: np.ndarray) -> np.ndarray:
+    """Weights, finite and not negative, of which one counts and whose sum is a number; only their ratios matter."""
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise InputError("sample_weight must be finite and not negative.")
+    if not (weight > 0).any():
+        raise InputError("sample_weight is zero for every row; at least one row must count.")
+    with np.errstate(over="ignore"):
+        return weight / weight.max() if np.isinf(weight.sum()) else weight
+
+
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     """Weights with mean one over the rows that count; float32 `[N]`."""
     if sample_weight is None:
@@ -146,8 +161,5 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
         weight = np.full(n_rows, float(weight))
     if weight.shape != (n_rows,):
         raise InputError(f"sample_weight has shape {weight.shape} where ({n_rows},) is expected: one per row of X.")
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        raise InputError("sample_weight must be finite and not negative.")
-    if not (weight > 0).any():
-        raise InputError("sample_weight is zero for every row; at least one row must count.")
+    weight = usable_weights(weight)
     return (weight / weight[weight > 0].mean()).astype(np.float32)

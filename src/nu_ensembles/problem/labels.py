@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from nu_ensembles.checks import check_array
 from nu_ensembles.errors import DataWarning, InputError
 from nu_ensembles.tables import is_gap
 
@@ -49,7 +50,7 @@ def separate(y: Any, name: str = "y") -> tuple[np.ndarray, np.ndarray | None]:
     Raises:
       InputError: no row has one.
     """
-    y = np.asarray(y)
+    y = check_array(y, name)
     if y.ndim != 1:
         return y, None  # of the wrong shape, as is said later
     labelled = labelled_rows(y)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nu_ensembles.checks import check_array, check_numbers
 from nu_ensembles.errors import InputError
 from nu_ensembles.problem.inputs import Unlabeled, check_labels, check_rows, check_weights
 from nu_ensembles.problem.labels import separate
@@ -117,13 +118,14 @@ def prepare(
         x_unlabeled = x_unlabeled.rows
     x = _checked(rows_of(x, names[0]), names[0])
     y, labelled = separate(y)
+    sample_weight = None if sample_weight is None else check_numbers(sample_weight, "sample_weight")
     numbers = np.arange(len(x)) if row_numbers is None else row_numbers
     x_unlabeled = opened(x_unlabeled, names[1], x.shape[1:])
-    others = [] if x_unlabeled is None else [rows_of(x_unlabeled, names[1])]
+    others = [] if x_unlabeled is None else [_with_a_shape(rows_of(x_unlabeled, names[1]), names[1])]
     if labelled is not None and len(labelled) == len(x):
         others, x, numbers = [*others, x[~labelled]], x[labelled], numbers[labelled]
         if np.shape(sample_weight) == labelled.shape:
-            sample_weight = np.asarray(sample_weight)[labelled]
+            sample_weight = sample_weight[labelled]
     others += [] if also_unlabeled is None else [also_unlabeled]
     others = [part for part in others if np.shape(part)[:1] != (0,)]
     found, y = check_labels(y, classes, len(x))
@@ -153,6 +155,11 @@ def prepare(
         scaling = Standardisation.fit(*parts, as_they_are=None if encoding is None else encoding.as_they_are)
     scaled = network_rows(x, scaling), None if u is None else network_rows(u, scaling)
     return Problem(scaled[0], y, weight, scaled[1], found, scaling, numbers, columns, encoding)
+
+
+def _with_a_shape(rows: Any, name: str) -> Any:
+    """Tables, arrays and files of rows as they are; of lists an array."""
+    return rows if hasattr(rows, "shape") else check_array(rows, name)
 
 
 def _checked(x: Any, name: str) -> Any:

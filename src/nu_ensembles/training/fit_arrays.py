@@ -14,7 +14,7 @@ import numpy as np
 import optax
 from jax import Array
 
-from nu_ensembles.checks import check_positive, check_whole, shown
+from nu_ensembles.checks import check_positive, check_whole, checked
 from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.engine.train import Evaluate
@@ -31,6 +31,7 @@ from nu_ensembles.training.run_folder import RunFolder
 from nu_ensembles.training.runner import run_job
 
 
+@checked
 def fit(
     model: str | Model,
     x: Any,
@@ -121,8 +122,6 @@ def fit(
         names=("x", "x_unlabeled"),
         column_types=column_types,
     )
-    if not isinstance(add_to, Ensemble | None):
-        raise InputError(f"add_to must be a nu.Ensemble, not {shown(add_to)}.")
     if method is None:
         method = Nu() if problem.n_unlabeled else Standard()
     cluster = ray_cluster(plan)

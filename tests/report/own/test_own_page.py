@@ -163,8 +163,8 @@ def test_images_names_and_cells_stand_beside_doubtful_rows():
 
 
 def test_what_was_expected_and_how_it_was_trained_are_told():
-    by_class = {"ant": SimpleNamespace(predicted_rows=12, error=0.25)}
-    expected: Any = SimpleNamespace(sentence=lambda: "About 81 % are right.", limit="An estimate.", by_class=by_class)
+    of_ants = {"ant": SimpleNamespace(predicted_rows=12, error=0.25)}
+    expected: Any = SimpleNamespace(sentence=lambda: "About 81 % are right.", limit="An estimate.", by_class=of_ants)
     grid = SimpleNamespace(
         betas=np.array([0.0, 0.01]), steps=np.array([5, 9]), nll=np.array([[1.0, 0.9], [0.8, np.nan]]), chosen=(1, 0)
     )
@@ -173,7 +173,8 @@ def test_what_was_expected_and_how_it_was_trained_are_told():
     text = words(page)
     for sentence in ("A verdict.", "About 81 % are right.", "An estimate.", "Nothing shows a shift.", "0.01"):
         assert sentence in text
-    assert [cell.text for cell in tables(page)["By class"].rows[0]] == ["ant", "12", "25.0 %"]
+    by_class = tables(page)["By class, of 12 unlabelled rows that were looked at"]
+    assert [cell.text for cell in by_class.rows[0]] == ["ant", "12", "25.0 %"]
     assert "Heat map of the out-of-fold NLL" in render_page(page)
 
 

@@ -58,7 +58,8 @@ def _expected(given: Given) -> Section | None:
             for name, of in by_class.items()
         ]
         columns = [Column("Class", text=True), Column("Predicted rows"), Column("Expected errors")]
-        blocks.append(SortableTable("By class", columns, lines))
+        looked_at = sum(of.predicted_rows for of in by_class.values())
+        blocks.append(SortableTable(f"By class, of {looked_at:,} unlabelled rows that were looked at", columns, lines))
     return Section("What to expect on the unlabelled rows", blocks)
 
 
