@@ -65,17 +65,17 @@ def rows_of_160(data: str) -> tuple[np.ndarray, np.ndarray]:
     if folder is None or not (folder / MNIST_FILE).is_file():
         pytest.skip(f"the folder that NU_ENSEMBLES_DATA names has no {MNIST_FILE}")
     with np.load(folder / MNIST_FILE) as found:
-        x, y = found["images"], found["labels"]
-    return (x[:160].reshape(160, -1) / 255).astype(np.float32), y[:160]
+        rows = np.linspace(0, len(found["labels"]) - 1, 160).astype(int)  # they are sorted by class
+        return (found["images"][rows].reshape(160, -1) / 255).astype(np.float32), found["labels"][rows]
 
 
 @needs_blackjax
 @pytest.mark.slow
-@pytest.mark.parametrize("data", ["digits", "mnist"])
-def test_160_rows_at_the_papers_step_and_trajectory(data: str) -> None:
+@pytest.mark.parametrize(("data", "chains"), [("digits", (2, 6, 4)), ("mnist", (1, 4, 1))])
+def test_160_rows_at_the_papers_step_and_trajectory(data: str, chains: tuple[int, int, int]) -> None:
     """Steps of 3e-5 over trajectories of 1.5: nearly all proposals are accepted, and the rows are fitted."""
     x, y = rows_of_160(data)
-    method = HMC(2, 6, 4, step_size=3e-5, trajectory=1.5, prior_variance=(1.5 / (np.pi / 2)) ** 2, most_minutes=60)
+    method = HMC(*chains, step_size=3e-5, trajectory=1.5, prior_variance=(1.5 / (np.pi / 2)) ** 2, most_minutes=60)
     model = nu.models.mlp(10, hidden=(16,))
     ensemble = nu.fit(model, x, y, method=method, n_members=6, steps=1, seed=0, standardize=False)
     told = ensemble.training["procedure"]
@@ -83,7 +83,7 @@ def test_160_rows_at_the_papers_step_and_trajectory(data: str) -> None:
     assert told["acceptance"] > 0.95
     assert np.mean(ensemble.predict(x) == y) > 0.9
     members = ensemble.predict_members(x)
-    assert np.abs(members[0] - members[1]).max() > 0.01
+    assert np.abs(members[0] - members[-1]).max() > 0.01
 
 
 @needs_blackjax
