@@ -138,3 +138,9 @@ def expected_failures(_: Any) -> dict[str, str]:
 @parametrize_with_checks([nu.TemperedForest(10)], expected_failed_checks=expected_failures)
 def test_a_tempered_forest_passes_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+def test_one_weight_for_all_rows_may_be_any_number(blobs: tuple[np.ndarray, ...]) -> None:
+    x, y, _ = blobs
+    one, heavy = (nu.TemperedForest(5, random_state=0).fit(x, y, sample_weight=weight) for weight in (2.0, 1 << 70))  # pyright: ignore
+    np.testing.assert_array_equal(heavy.predict(x), one.predict(x))

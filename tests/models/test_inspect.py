@@ -8,11 +8,13 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from flax import nnx
 from jax import Array
 
 from nu_ensembles import models
+from nu_ensembles.errors import InputError
 from nu_ensembles.models import Model, uses_convolution, variable_shapes
 from nu_ensembles.models.inspect import read_network
 
@@ -111,3 +113,11 @@ def test_a_network_is_read_once_for_each_shape_dtype_and_setting_of_jax() -> Non
         assert variable_shapes(model, (3,))["w"].dtype == jnp.float64
     assert variable_shapes(model, (4,))["w"].shape == (4, 2)
     assert traced == [(1, 3), (1, 3), (1, 4)]
+
+
+def test_the_shape_of_a_row_is_whole_numbers_however_they_are_given() -> None:
+    network = models.mlp(3, hidden=(4,))
+    as_arrays: Any = [np.array(2)]
+    assert variable_shapes(network, as_arrays) == variable_shapes(network, (2,))
+    with pytest.raises(InputError, match="row_shape must be"):
+        variable_shapes(network, (2.5,))  # pyright: ignore[reportArgumentType]

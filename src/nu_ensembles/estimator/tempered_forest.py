@@ -74,7 +74,8 @@ class TemperedForest(ScoredClassifier, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float32)  # what trees compare
         check_targets(y)
         if sample_weight is not None:
-            sample_weight = usable_weights(_check_sample_weight(sample_weight, X, ensure_non_negative=True))
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            sample_weight = usable_weights(weight)
             kept = sample_weight > 0
             X, y, sample_weight = X[kept], y[kept], sample_weight[kept]
         self.classes_, labels = check_labels(y, None, len(X))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -84,7 +85,10 @@ def read_network(model: Model, row_shape: tuple[int, ...], dtype: Any = jnp.floa
 
 def check_shape(row_shape: Sequence[int]) -> tuple[int, ...]:
     """The shape of a row that memory could hold."""
-    shape = tuple(row_shape)
+    try:
+        shape = tuple(operator.index(axis) for axis in row_shape)
+    except TypeError:
+        shape = ()
     if not shape or min(shape) < 1 or math.prod(shape) > LARGEST_ROW:
         raise InputError(f"The shape of a row has an axis or more, of at least one value, unlike {shown(row_shape)}.")
     return shape
