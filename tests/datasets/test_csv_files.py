@@ -2,6 +2,8 @@
 
 import csv
 import re
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -155,3 +157,10 @@ def test_a_file_that_cannot_be_used_says_why(write, content, options, message):
 def test_a_damaged_file_is_named(write, content, message):
     with pytest.raises(DamagedFileError, match=message):
         read_table(write(content))
+
+
+@pytest.mark.parametrize("columns", [(), np.array([])], ids=["nothing", "an empty array"])
+def test_no_columns_at_all_are_refused(tmp_path: Path, columns: Any) -> None:
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(InputError, match="columns must list at least one column by its name"):
+        read_table(tmp_path / "rows.csv", columns=columns)

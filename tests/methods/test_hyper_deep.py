@@ -118,6 +118,7 @@ def test_without_values_the_pool_spreads_around_the_users_own() -> None:
         ({"learning_rates": 0.1}, r"learning_rates must list at least one value, as in \(0.001, 0.01\), not 0.1"),
         ({"learning_rates": "0.1"}, "learning_rates must list at least one value"),
         ({"weight_decays": ()}, r"weight_decays must list at least one value.*not \(\)"),
+        ({"dropouts": [[1], [2, 3]]}, "dropouts cannot be taken as an array"),
         ({"weight_decays": (-1,)}, "each of weight_decays must be a number of at least 0, not -1"),
         ({"dropouts": (1.0,)}, r"each of dropouts must be a number of at least 0 and below 1, not 1.0"),
         ({"holdout": 1.0}, "holdout is a share of the labelled rows, between 0 and 1, not 1.0"),

@@ -63,6 +63,9 @@ class ReadOptions:
         for option in ("drop", "ignore", "keep"):
             if isinstance(getattr(self, option), str):
                 raise InputError(f"{option} must be a list of column names, not {getattr(self, option)!r}.")
+        named = self.columns is None or (len(self.columns) and all(isinstance(name, str) for name in self.columns))
+        if not named or isinstance(self.columns, str):
+            raise InputError(f"columns must list at least one column by its name, not {shown(self.columns)}.")
         size = self.image_size
         fits = isinstance(size, list | tuple) and len(size) == 2
         if size is not None and not (fits and all(isinstance(n, int | np.integer) and n > 0 for n in size)):

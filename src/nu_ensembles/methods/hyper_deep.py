@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple, Self
 import jax
 import numpy as np
 
-from nu_ensembles.checks import check_positive, check_whole
+from nu_ensembles.checks import check_array, check_positive, check_whole
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods.nu import Nu
 from nu_ensembles.methods.procedure import Procedure
@@ -82,9 +82,11 @@ class HyperDeep(Procedure):
             values = getattr(self, name)
             if values is None:
                 continue
-            if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or not np.size(values):
+            is_list = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str)
+            listed = np.atleast_1d(check_array(values, name)).tolist() if is_list else []
+            if not listed:
                 raise InputError(f"{name} must list at least one value, as in (0.001, 0.01), not {values!r}.")
-            object.__setattr__(self, name, tuple(check(value) for value in np.atleast_1d(values).tolist()))
+            object.__setattr__(self, name, tuple(check(value) for value in listed))
         if check_positive(self.holdout, "holdout") >= 1:
             raise InputError(f"holdout is a share of the labelled rows, between 0 and 1, not {self.holdout}.")
         check_positive(self.beta, "beta", zero_allowed=True)
