@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nu_ensembles.report.page import Cell, Column, Paragraph, Section, SortableTable
-from nu_ensembles_studies.declare.options import StudyOptions
+from nu_ensembles_studies.declare.options import BUDGETS, StudyOptions
 from nu_ensembles_studies.declare.protocols import check_methods, make_row
 from nu_ensembles_studies.declare.published import Setting
 from nu_ensembles_studies.declare.study import Place, Row, Study
@@ -54,8 +54,8 @@ def rows(options: StudyOptions) -> list[Row]:
         usual = NETWORKS.get(dataset.split(".")[0], ("mlp",))
         for model in options.models or usual:
             for n in options.n or (N_LABELS,):
-                for protocol in KINDS:
-                    place = Place(dataset, n, model, protocol)
+                for budget in options.protocols:
+                    place = Place(dataset, n, model, budget.replace("-", " "))
                     found += [_row(options, place, name) for name in names if has_place(name, place)]
     return found
 
@@ -162,7 +162,8 @@ ENSEMBLES = Study(
     title="Every ensemble, with the same budget",
     question="Digits and tables with 100 labels: which ensemble's probabilities are right, and where rows differ?",
     rows=rows,
-    defaults={"datasets": PLACES, "members": MEMBERS},
+    defaults={"datasets": PLACES, "members": MEMBERS, "protocols": BUDGETS},
+    protocols=BUDGETS,
     sections=(overall_section, by_place_section),
     notes=(
         "Defaults of every method; nothing is tuned, so a method may be better than it looks here.",
