@@ -182,7 +182,7 @@ def cost_section(results: Results) -> Section | None:
         lines.append([Cell(next(row.title for row in timed if row.method == method)), *cells])
     columns = [Column("Trained how", text=True), *(Column(f"{dataset}, {model}") for dataset, model in sources)]
     text = (
-        "Processor time that a step of the whole training takes, in steps of the standard ensemble with as many images: "
+        "Processor time that a step of the whole training takes, in steps of the standard ensemble of as many images: "
         "a long training less a short one, so that compilation and what is paid once are left out. Of methods of "
         "several trainings a step is one of each."
     )
