@@ -132,7 +132,7 @@ def overall_section(results: Results) -> Section | None:
         Column("Δ NLL under shift", "The same over the places whose deployment differs."),
         Column("Better", "Places on which the interval of the NLL's difference lies below zero."),
         Column("Worse", "Above zero."),
-        Column("Places"),
+        Column("Places", "All of whose seeds have been trained."),
     ]
     lines = []
     for method in sorted({row.method for row in results.rows} - {"standard"}, key=ALL.index):
@@ -164,7 +164,7 @@ def steps_of(results: Results, method: str, protocol: str) -> float:
     return float(np.nanmean(np.concatenate([results.values(row, "steps", "time") for row in rows]))) / STEPS
 
 
-def cost_section(results: Results) -> Section | None:
+def steps_section(results: Results) -> Section | None:
     """What a step of every method takes, in those of the standard ensemble's."""
     others = [row for row in results.rows if row.place.protocol == TIME_EQUAL and row.method != "standard"]
     timed = [row for row in others if any(results.chosen(row))]
@@ -212,14 +212,14 @@ def chains_section(results: Results) -> Section | None:
 
 
 def of_method(results: Results, method: str, protocol: str) -> list[tuple[bool, Interval]]:
-    """For each place: whether nothing differs there, and the difference of the NLL to the standard ensemble's."""
+    """For each place with all its seeds: whether nothing differs there, and the NLL less the standard ensemble's."""
     found = []
     for place in results.places():
         row, standard = results.find(method, place), results.find("standard", place)
         if place.protocol != protocol or row is None or standard is None:
             continue
         difference = results.difference(row, standard, "nll")
-        if not np.isnan(difference.mean):
+        if all(results.chosen(row)) and all(results.chosen(standard)) and not np.isnan(difference.mean):
             found.append((place.dataset.endswith(".same") or "." not in place.dataset, difference))
     return found
 
@@ -231,7 +231,7 @@ ENSEMBLES = Study(
     rows=rows,
     defaults={"datasets": PLACES, "members": MEMBERS, "protocols": BUDGETS},
     protocols=BUDGETS,
-    sections=(overall_section, by_place_section, cost_section, chains_section),
+    sections=(overall_section, by_place_section, steps_section, chains_section),
     notes=(
         "Defaults of every method; nothing is tuned, so a method may be better than it looks here.",
         "Under equal time, methods of one network get up to ten times as many steps, and those of several trainings "
