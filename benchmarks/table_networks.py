@@ -5,8 +5,6 @@
 
 The tables and splits are those of the study `rivals`, whose seeds 10 to 14 are left alone. Every ensemble has the
 defaults of `EnsembleClassifier(early_stopping=True)` but for what its name says, and is stopped by its own folds.
-(results/table-networks.json and table-ramps.json are of results version 3, whose networks had no input scales and no
-input dropout: `--only base "without input scales and dropout"` has what was their "base".)
 Beside each its members pooled geometrically, and the mean of every two. Finished splits are kept in the file, and not
 measured again.
 """
@@ -31,9 +29,6 @@ MEMBERS, LEAST_PROBABILITY = 10, 1e-6
 VARIANTS: dict[str, dict[str, Any]] = {
     "base": {},
     "without ramps": {"model_options": {"ramps": False}},
-    "without input scales": {"model_options": {"input_scales": False}},
-    "without input dropout": {"model_options": {"input_dropout": 0.0}},
-    "without input scales and dropout": {"model_options": {"input_scales": False, "input_dropout": 0.0}},
     "weight decay 1": {"weight_decay": 1.0},
     "weight decay 5": {"weight_decay": 5.0},
     "dropout .25": {"model_options": {"dropout": 0.25}},

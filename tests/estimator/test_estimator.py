@@ -339,7 +339,7 @@ def test_the_ensemble_is_trained_anew_on_all_labels_with_what_was_chosen(
     clf = auto().fit(x, y, X_unlabeled=u)
     assert (clf.beta_, clf.n_steps_) == (0.1, chosen.steps[2])
     again = nu.fit(
-        models.mlp(3, hidden=(8,), ramps=True, input_scales=True, input_dropout=0.2),
+        models.mlp(3, hidden=(8,), ramps=True),
         x,
         y,
         u,
@@ -535,7 +535,7 @@ def test_members_can_be_added_to_what_a_classifier_trained(blobs) -> None:
     x, y, u = blobs
     small, large = (fixed(n_members=n, max_iter=3).fit(x, y, X_unlabeled=u) for n in (2, 3))
     added = nu.fit(
-        models.mlp(3, hidden=(8,), ramps=True, input_scales=True, input_dropout=0.2),
+        models.mlp(3, hidden=(8,), ramps=True),
         x,
         y,
         u,

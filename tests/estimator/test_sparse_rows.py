@@ -11,7 +11,7 @@ import nu_ensembles as nu
 from nu_ensembles.errors import InputError
 from nu_ensembles.tables import sparse_rows
 
-COLUMNS = 260  # of so many the network takes every number as it is
+COLUMNS = 70  # of so many the network makes no ramps
 SMALL: dict[str, Any] = {"n_members": 2, "max_iter": 3, "cv": 2, "random_state": 0}
 
 
@@ -95,5 +95,5 @@ def test_what_needs_dense_rows_is_refused(none_is_small, options: dict[str, Any]
 def test_methods_that_change_rows_and_tables_beside_them_are_refused(none_is_small) -> None:
     with pytest.raises(InputError, match="the method 'mixup' changes dense rows only"):
         nu.fit("mlp", X, Y, method="mixup", n_members=1, steps=1)
-    with pytest.raises(InputError, match=f"x_unlabeled has 4 columns where {COLUMNS} are expected"):
+    with pytest.raises(InputError, match="x_unlabeled has 4 columns where 70 are expected"):
         nu.fit("mlp", X, Y, np.zeros((5, 4)), n_members=1, steps=1)

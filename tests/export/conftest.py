@@ -28,14 +28,14 @@ def untrained(model: nu.Model, row_shape: tuple[int, ...], **fields: Any) -> nu.
 @pytest.fixture(scope="session")
 def of_numbers() -> nu.Ensemble:
     scaling = Standardisation(np.full(5, 20.0), np.full(5, 3.0))
-    return untrained(nu.models.mlp(2, hidden=(8,), ramps=True, input_scales=True), (5,), standardisation=scaling)
+    return untrained(nu.models.mlp(2, hidden=(8,), ramps=True), (5,), standardisation=scaling)
 
 
 @pytest.fixture(scope="session")
 def of_a_table() -> nu.Ensemble:
     encoding, (x,) = TableEncoding.fit(mixed_table(48))
     scaling = Standardisation.fit(x, as_they_are=encoding.as_they_are)
-    model = nu.models.mlp(2, hidden=(8,), ramps=True, input_scales=True)
+    model = nu.models.mlp(2, hidden=(8,), ramps=True)
     return untrained(model, x.shape[1:], encoding=encoding, standardisation=scaling)
 
 

@@ -100,7 +100,7 @@ def test_dropout_masks_are_inside(of_numbers: nu.Ensemble) -> None:
     x = np.random.default_rng(0).normal(20.0, 3.0, size=(9, 5)).astype(np.float32)
     one = jax.tree.map(lambda leaf: leaf[:1], of_numbers.params)
     keys = np.arange(8, dtype=np.uint32).reshape(4, 2)
-    model = nu.models.mlp(2, hidden=(8,), dropout=0.3, ramps=True, input_scales=True)
+    model = nu.models.mlp(2, hidden=(8,), dropout=0.3, ramps=True)
     dropped = dataclasses.replace(of_numbers, model=model, params=one, mask_keys=keys)
     found = run(dropped, x)
     assert found["members"].shape == (9, 4, 2)

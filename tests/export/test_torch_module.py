@@ -38,7 +38,6 @@ def untrained(model: nu.Model, row_shape: tuple[int, ...], **fields: Any) -> nu.
     [
         ("mlp", (5,), {}),
         ("mlp", (5,), {"ramps": True}),
-        ("mlp", (5,), {"ramps": True, "input_scales": True, "input_dropout": 0.2}),
         ("lenet", (9, 8, 3), {}),
         ("lenet", (8, 8), {}),
         ("wrn-10-1", (9, 8, 3), {}),

@@ -31,13 +31,12 @@ def test_no_number_is_so_far_that_it_is_taken_for_a_small_one(far: float) -> Non
 
 
 def test_only_the_named_perceptron_of_a_standardised_table_gets_them_and_not_against_the_options() -> None:
-    others = {"input_scales": False, "input_dropout": 0.0}
     plain, with_ramps = models.mlp(3), models.mlp(3, ramps=True)
-    assert models.network_for("mlp", 3, (5,), others, standardised=True) is with_ramps
+    assert models.network_for("mlp", 3, (5,), {}, standardised=True) is with_ramps
     assert models.network_for("mlp", 3, (5,), {}) is plain
-    assert models.network_for("mlp", 3, (5,), {"ramps": False, **others}, standardised=True) is plain
+    assert models.network_for("mlp", 3, (5,), {"ramps": False}, standardised=True) is plain
     assert models.network_for("mlp", 3, (8, 8), {}, standardised=True) is plain
-    assert models.network_for("mlp", 3, (MOST_COLUMNS + 1,), others, standardised=True) is plain
+    assert models.network_for("mlp", 3, (MOST_COLUMNS + 1,), {}, standardised=True) is plain
     assert models.network_for(plain, 3, (5,), {}, standardised=True) is plain
     assert models.network_for("mlp_large", 3, (5,), {}, standardised=True) is models.mlp_large(3)
 
@@ -51,14 +50,12 @@ def test_a_classifier_of_a_table_has_them_saves_them_and_an_older_program_is_tol
     rng = np.random.default_rng(0)
     x = rng.normal(size=(40, 3)).astype(np.float32) * [1, 10, 100]
     y = (x[:, 0] > 0).astype(int)
-    plain = {"input_scales": False, "input_dropout": 0.0}
-    options = {"max_iter": 2, "random_state": 0}
-    trained = nu.EnsembleClassifier("standard", 2, model_options=plain, **options).fit(x, y).ensemble_
+    trained = nu.EnsembleClassifier("standard", 2, max_iter=2, random_state=0).fit(x, y).ensemble_
     assert trained.model is models.mlp(2, ramps=True)
     trained.save(tmp_path / "model")
     np.testing.assert_array_equal(nu.Ensemble.load(tmp_path / "model").predict_proba(x), trained.predict_proba(x))
     assert storage.read_sealed_json(tmp_path / "model" / MANIFEST, "it")["format"] == 7
-    without = nu.EnsembleClassifier("standard", 2, model_options={"ramps": False, **plain}, **options)
+    without = nu.EnsembleClassifier("standard", 2, model_options={"ramps": False}, max_iter=2, random_state=0)
     without.fit(x, y).ensemble_.save(tmp_path / "without")
     manifest = storage.read_sealed_json(tmp_path / "without" / MANIFEST, "it")
     assert (manifest["format"], "ramps" in manifest["model"]["options"]) == (1, False)

@@ -19,7 +19,6 @@ NAMED = [
     ("mlp", {}),
     ("mlp", {"hidden": [32], "dropout": 0.1}),
     ("mlp", {"ramps": True}),
-    ("mlp", {"input_scales": True, "input_dropout": 0.2}),
     ("mlp_large", {}),
     ("lenet", {"dtype": "bfloat16"}),
     ("wide_resnet", {"depth": 16, "widen": 1}),

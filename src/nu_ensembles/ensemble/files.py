@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from nu_ensembles.ensemble.trained import Ensemble
 
 # Version 1 knows nothing of dropout masks, version 2 nothing of tables, version 3 nothing of calibrators, version 4
-# nothing of companions, version 5 nothing of networks around others, version 6 nothing of ramps, version 8 nothing of
-# scaled and dropped inputs; what has none of these is still written as version 1, for older versions to read.
-FORMAT = 9
+# nothing of companions, version 5 nothing of networks around others, version 6 nothing of ramps; what has none of these
+# is still written as version 1, for older versions to read.
+FORMAT = 8
 MANIFEST, WEIGHTS = "manifest.json", "weights.safetensors"
 COMPANION = "companion/"
 
@@ -194,8 +194,6 @@ def _format(ensemble: Ensemble) -> int:
     """The oldest version of the manifest that says all there is."""
     network, wrapper = unwrapped(ensemble.model)
     options = {} if network.spec is None else dict(network.spec.options)
-    if {"input_scales", "input_dropout"} & options.keys():
-        return 9
     if {"groups", "widths"} & options.keys() or (wrapper is not None and wrapper.name == "sngp"):
         return 8
     if options.get("ramps"):

@@ -74,8 +74,8 @@ def torch_module(ensemble: Any) -> TorchEnsemble:
     of_members = [jax.tree.map(lambda leaf, at=at: leaf[at], variables) for at in range(ensemble.n_members)]
     model = ensemble.model
     if model.spec is not None:
-        inputs = {name: True for name, value in model.spec.options if name in ("ramps", "input_scales") and value}
-        members = [BUILT_IN[model.spec.name](params["params"], **inputs) for params, _ in of_members]
+        ramps = {"ramps": True} if dict(model.spec.options).get("ramps") else {}
+        members = [BUILT_IN[model.spec.name](params["params"], **ramps) for params, _ in of_members]
     elif isinstance(model.made_by, functools.partial) and model.made_by.func is from_torch:
         members = [_imported(model.made_by, *variables) for variables in of_members]
     else:

@@ -17,7 +17,6 @@ from scipy.linalg import block_diag
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nu_ensembles.models.input_scales import PACE
 from nu_ensembles.models.ramps import BOUND, FARTHEST, KNOTS
 
 Weights = Mapping[str, Any]
@@ -75,15 +74,13 @@ def ramped(x: Tensor) -> Tensor:
 
 
 class TorchMLP(nn.Module):
-    def __init__(self, weights: Weights, ramps: bool = False, input_scales: bool = False) -> None:
+    def __init__(self, weights: Weights, ramps: bool = False) -> None:
         super().__init__()
         self.ramps = ramps
-        self.scales = _parameter(weights["InputScales_0"]["scale"]) if input_scales else None
         self.layers = nn.ModuleList(Dense(each) for each in _numbered(weights, "Dense"))
 
     def forward(self, x: Tensor) -> Tensor:
         h = ramped(x.flatten(1)) if self.ramps else x.flatten(1)
-        h = h if self.scales is None else h * (PACE * self.scales)
         *hidden, last = self.layers
         for layer in hidden:
             h = functional.relu(layer(h))

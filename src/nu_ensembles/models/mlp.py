@@ -10,27 +10,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import flax.linen as nn
-import jax.numpy as jnp
 from jax import Array
 
 from nu_ensembles.checks import check_flag, check_positive, check_whole
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.builtin import built_in, dtype_name
-from nu_ensembles.models.input_scales import InputScales
 from nu_ensembles.models.layers import GroupedDense, Returned, SparseDense, dense, full_dtype, last_layer
-from nu_ensembles.models.masks import keep_masks
 from nu_ensembles.models.model import Model
 from nu_ensembles.models.ramps import ramped
 
 PUBLISHED_HIDDEN = (784, 500, 300)
-# Options of what is done with inputs that sparse rows do not have one by one.
-OF_DENSE_ROWS = {"ramps", "input_scales", "input_dropout"}
 
 
 class MLP(nn.Module):
-    """`[B, …] -> [B, n_classes]`: flatten (+ ramps), dense + ReLU (+ dropout) per hidden layer, then dense.
-
-    Before the first layer inputs may be scaled, each by a factor of its own, and dropped.
+    """`[B, …] -> [B, n_classes]`: flatten (+ ramps), then dense + ReLU (+ dropout) per hidden layer, then dense.
 
     With `columns` the rows are sparse, `[B, M, 2]`; the variables are those of the network for dense rows.
     """
@@ -42,24 +35,16 @@ class MLP(nn.Module):
     ramps: bool = False
     columns: int | None = None
     groups: int = 1
-    input_scales: bool = False
-    input_dropout: float = 0.0
 
     @nn.compact
     def __call__(self, x: Array, deterministic: bool = True, returned: Returned = "logits") -> Any:
         h = x.reshape(x.shape[0], -1) if self.columns is None else x
         h = ramped(h) if self.ramps else h
-        h = InputScales()(h) if self.input_scales else h
-        h = h if deterministic or not self.input_dropout else self._dropped(h)
         for number, units in enumerate(self.hidden):
             h = nn.relu(self._layer(number, units, self.dtype)(h))
             h = nn.Dropout(self.dropout)(h, deterministic=deterministic)
         h = h.astype(full_dtype(self.dtype))
         return last_layer(h, self._layer(len(self.hidden), self.n_classes, h.dtype), returned)
-
-    def _dropped(self, h: Array) -> Array:
-        (kept,) = keep_masks(self.make_rng("dropout"), 1, h.shape, 1 - self.input_dropout)
-        return jnp.where(kept.mask, h / kept.share, 0)
 
     def _layer(self, number: int, units: int, dtype: Any) -> nn.Module:
         name = f"Dense_{number}"
@@ -84,8 +69,6 @@ def mlp(
     ramps: bool = False,
     columns: int | None = None,
     groups: int = 1,
-    input_scales: bool = False,
-    input_dropout: float = 0.0,
 ) -> Model:
     """A perceptron, for rows of any shape, which it flattens.
 
@@ -101,10 +84,6 @@ def mlp(
         over so by themselves.
       groups: into how many parts that do not meet the layers between the first hidden and the last fall; it divides the
         units of every hidden layer.
-      input_scales: multiply every input, ramps included, by a factor of its own that is learnt faster than weights.
-        Like `input_dropout=0.2` it is on where `nu.fit` and the classifiers make "mlp" for up to 256 standardised
-        columns.
-      input_dropout: share of the inputs that is dropped in training, ramps included.
     """
     if not isinstance(hidden, Sequence):
         raise InputError(f"hidden must list the units of each hidden layer, as in (64, 64), not {hidden!r}.")
@@ -115,11 +94,8 @@ def mlp(
     }
     # Said only where it is so: networks without are described as they always were.
     options |= {"ramps": True} if check_flag(ramps, "ramps") else {}
-    options |= {"input_scales": True} if check_flag(input_scales, "input_scales") else {}
-    rate = check_positive(input_dropout, "input_dropout", zero_allowed=True, below=1)
-    options |= {"input_dropout": rate} if rate else {}
-    if OF_DENSE_ROWS & options.keys() and columns is not None:
-        raise InputError("ramps, input_scales and input_dropout are of dense rows, which leaves columns out.")
+    if ramps and columns is not None:
+        raise InputError("ramps are of dense rows, which leaves columns out.")
     if check_whole(groups, "groups") > 1:
         if any(units % groups for units in options["hidden"]):
             raise InputError(f"groups={groups} must divide the units of every hidden layer, {tuple(hidden)}.")

@@ -9,11 +9,11 @@ from typing import Any
 
 from nu_ensembles.checks import checked, shown
 from nu_ensembles.errors import InputError, unknown_name
-from nu_ensembles.models.input_scales import inputs_of_table
 from nu_ensembles.models.inspect import read_network
 from nu_ensembles.models.lenet import lenet
 from nu_ensembles.models.mlp import mlp, mlp_large
 from nu_ensembles.models.model import Model, ModelSpec
+from nu_ensembles.models.ramps import wants_ramps
 from nu_ensembles.models.signal import signal
 from nu_ensembles.models.wide_resnet import wide_resnet
 
@@ -66,12 +66,11 @@ def network_for(
       n_classes: how many logits it should give.
       row_shape: of a row, without the batch.
       options: of the built-in network of that name.
-      standardised: whether its rows are; the perceptron of a table then gets ramps, input scales and input dropout,
-        unless the options say otherwise.
+      standardised: whether its rows are; the perceptron of a table then gets ramps, unless the options say otherwise.
     """
     if isinstance(model, str):
-        if model.lower() == "mlp" and standardised:
-            options = {**inputs_of_table(row_shape), **options}
+        if model.lower() == "mlp" and standardised and wants_ramps(row_shape):
+            options = {"ramps": True, **options}
         network = build(model, n_classes, **options)
     elif isinstance(model, Model):
         network = model

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nu_ensembles.models.mlp import OF_DENSE_ROWS
 from nu_ensembles.models.model import Model
 from nu_ensembles.models.registry import build
 from nu_ensembles.models.wrapped import unwrapped, wrapped
@@ -22,8 +21,8 @@ def for_sparse_rows(model: Model, columns: int) -> Model | None:
         found = for_sparse_rows(inside, columns)
         return None if found is None else wrapped(found, wrapper.name, **dict(wrapper.options))
     spec = model.spec
-    # Ramps make five inputs of each column, zeros included; and no zero is there to be dropped or scaled.
-    if spec is None or spec.name not in TAKE_SPARSE or OF_DENSE_ROWS & dict(spec.options).keys():
+    # Ramps make five inputs of each column, zeros included.
+    if spec is None or spec.name not in TAKE_SPARSE or dict(spec.options).get("ramps"):
         return None
     return build(spec.name, spec.n_classes, **{**dict(spec.options), "columns": columns})
 
