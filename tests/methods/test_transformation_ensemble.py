@@ -157,5 +157,5 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], sentenc
 
 def test_members_of_opposing_symmetries_take_turns_and_are_for_images() -> None:
     assert MultiSymmetryEnsemble().transformations == ("invariant_rotations", "equivariant_rotations")
-    with pytest.raises(InputError, match="Transformations are of images .* use another method for tables"):
+    with pytest.raises(InputError, match="use another method for tables"):
         nu.fit("mlp", np.zeros((8, 3)), np.arange(8) % 2, method="multi_symmetry", steps=1)
