@@ -69,7 +69,7 @@ def test_around_each_of_k_trajectories_draws_come_trajectory_by_trajectory(blobs
 
 def test_multi_swag_carries_random_labels(blobs) -> None:
     x, y, u = blobs
-    options = {"n_members": 2, "steps": 6}
+    options: dict[str, Any] = {"n_members": 2, "steps": 6}
     with_labels = nu.fit(MODEL, x, y, u, method=MultiSwag(n_samples=1, beta=0.5), **options)
     without = nu.fit(MODEL, x, y, u, method=MultiSwag(n_samples=1), **options)
     assert np.abs(with_labels.predict_members(x) - without.predict_members(x)).max() > 1e-4
