@@ -268,6 +268,7 @@ MAKER = Maker(
         "deployment-cifar.md": functools.partial(study, "deployment-cifar", (methods_section, shifts_section)),
         "deployment-fresh.md": functools.partial(study, "deployment-fresh", (methods_section, shifts_section)),
         "auto-safety-study.md": functools.partial(study, "auto-safety-study", (auto_section,)),
+        "auto-safety-fresh.md": functools.partial(study, "auto-safety-fresh", (auto_section,)),
         "auto-safety-lenet.md": functools.partial(study, "auto-safety-lenet", (auto_section,)),
         "ensembles.md": functools.partial(study, "ensembles", (overall_section,)),
         "ensembles-steps.md": functools.partial(study, "ensembles", (steps_section,)),
