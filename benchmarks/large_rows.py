@@ -4,8 +4,8 @@
     python benchmarks/large_rows.py --rows 200_000 --folder FOLDER --quick
 
 Every part runs in a process of its own, which tells its peak memory (VmHWM) and what it had after its imports. Steps of
-rows in parquet files and of rows on the device go by turns in one process, so that others on the machine change their
-ratio little; the rows on the device are the first `--resident` ones, because preparing all of them in memory takes some
+rows in parquet files and of rows on the device go by turns in one process, and each turn pays for what is read in it;
+the rows on the device are the first `--resident` ones, because preparing all of them in memory takes some
 30 GB. The prediction, by two of the members, of the first `--predicted` rows is killed (SIGKILL) when a third of its
 files are there, and resumed.
 """
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 N_COLUMNS, N_LABELLED, N_CLASSES, N_MEMBERS = 20, 1000, 4, 10
-ROWS_A_FILE, ROUNDS, N_PREDICTING = 1_000_000, 5, 2
+ROWS_A_FILE, ROUNDS, TURN, N_PREDICTING = 1_000_000, 5, 5120, 2
 
 
 def features(z: np.ndarray) -> np.ndarray:
@@ -89,6 +89,20 @@ def fit(files: Path, steps: int, model: Path) -> dict[str, Any]:
     return {"steps": steps, "seconds": seconds, "accuracy_labelled": accuracy, **_memory(before)}
 
 
+def busy_s() -> float:
+    """Seconds that all processors together were busy since this machine started."""
+    counts = [int(each) for each in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    return (sum(counts) - counts[3] - counts[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def turn(run: Any) -> None:
+    """As many steps as two hauls of ten members have; what is read ahead meanwhile is waited for, so that it counts."""
+    run.advance(run.step + TURN)
+    if run._windows is not None:
+        for _, future in run._windows._ahead.values():
+            future.result()
+
+
 def by_turns(files: Path, n_resident: int) -> dict[str, Any]:
     """Milliseconds a step of ten members with rows in files and with rows on the device."""
     import nu_ensembles as nu
@@ -113,14 +127,18 @@ def by_turns(files: Path, n_resident: int) -> dict[str, Any]:
     for run in runs.values():
         run.advance(256)
     first = time.perf_counter() - begun
+    for run in runs.values():
+        turn(run)  # hauls have their whole length from then on
     ms: dict[str, list[float]] = {name: [] for name in runs}
     cpu_ms: dict[str, list[float]] = {name: [] for name in runs}
+    all_begun = time.perf_counter(), busy_s() - time.process_time()
     for _ in range(ROUNDS):
         for name, run in runs.items():
             begun, used = time.perf_counter(), time.process_time()
-            run.advance(run.step + 1024)
-            ms[name].append((time.perf_counter() - begun) / 1.024)
-            cpu_ms[name].append((time.process_time() - used) / 1.024)
+            turn(run)
+            ms[name].append((time.perf_counter() - begun) / TURN * 1000)
+            cpu_ms[name].append((time.process_time() - used) / TURN * 1000)
+    by_others = busy_s() - time.process_time() - all_begun[1]
     ratios = np.array(ms["files"]) / np.array(ms["device"])
     return {
         "n_resident": int(min(n_resident, len(u))),
@@ -131,7 +149,7 @@ def by_turns(files: Path, n_resident: int) -> dict[str, Any]:
         "ratio": float(np.median(ratios)),
         "ratios": ratios.tolist(),
         "seconds_to_first_steps": first,
-        "load": os.getloadavg()[0],
+        "processors_of_others": by_others / (time.perf_counter() - all_begun[0]),
     }
 
 
@@ -165,6 +183,7 @@ def _memory(before: float) -> dict[str, float]:
     return {"imported_mb": before, "peak_mb": memory_mb()[1], "own_peak_mb": memory_mb()[1] - before}
 
 
+MEASURED = ("first fit", "second fit", "steps by turns", "prediction")
 PARTS = {"fit": fit, "by_turns": by_turns, "predict": predict}
 
 
@@ -186,6 +205,19 @@ def killed(files: Path, model: Path, out: Path, n_parts: int) -> int:
     return len(list(out.glob("part-*.parquet")))
 
 
+def predicted(files: Path, model: Path, folder: Path, n_rows: int) -> dict[str, Any]:
+    """What a prediction comes to that was killed and goes on."""
+    some, out = folder / "rows-to-predict", folder / "predicted"
+    for each in (some, out):
+        shutil.rmtree(each, ignore_errors=True)
+    some.mkdir()
+    for path in sorted(files.glob("*.parquet"))[: -(-n_rows // ROWS_A_FILE)]:
+        os.link(path, some / path.name)
+    n_there = killed(some, model, out, -(-n_rows // (1 << 18)))
+    found = in_process("predict", some, model, out)
+    return {"parts_before_the_kill": n_there, "members_predicting": N_PREDICTING} | found | checked(out, n_rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=50_000_000)
@@ -195,7 +227,9 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("large-rows"))
     parser.add_argument("--out", type=Path)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only-turns", action="store_true", help="measure the steps alone, on files that are there")
+    parser.add_argument(
+        "--only", nargs="+", choices=MEASURED, default=MEASURED, metavar="PART", help=", ".join(MEASURED)
+    )
     parser.add_argument("--clean", action="store_true", help="remove the folder at the end")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -206,13 +240,14 @@ def main() -> None:
         return
     from recording import Recording
 
-    files, model, out = (options.folder / name for name in ("rows", "model", "predicted"))
+    files, model = options.folder / "rows", options.folder / "model"
     os.environ["NU_ENSEMBLES_ROWS"] = str(options.folder / "store")
     begun = time.perf_counter()
     write_files(files, options.rows)
     print(f"{options.rows:,} rows in files after {time.perf_counter() - begun:.0f} s", flush=True)
-    for each in () if options.only_turns else (model, out, options.folder / "store"):
-        shutil.rmtree(each, ignore_errors=True)
+    if "first fit" in options.only:
+        for each in (model, options.folder / "store"):
+            shutil.rmtree(each, ignore_errors=True)
     command = f"python benchmarks/large_rows.py --rows {options.rows}"
     recording = Recording("large-rows", command, ("part", "rows"), options.out, options.quick)
 
@@ -220,22 +255,13 @@ def main() -> None:
         recording.add({"part": part, "rows": options.rows, "members": N_MEMBERS} | found)
         print(part, json.dumps({k: v for k, v in found.items() if k != "ratios"}), flush=True)
 
-    if options.only_turns:
-        record("steps by turns", in_process("by_turns", files, options.resident))
-        return
-    record("first fit", in_process("fit", files, options.steps, model))
-    record("second fit", in_process("fit", files, options.steps, model))
-    record("steps by turns", in_process("by_turns", files, options.resident))
-    some = options.folder / "rows-to-predict"
-    some.mkdir(exist_ok=True)
-    for path in sorted(files.glob("*.parquet"))[: -(-options.predicted // ROWS_A_FILE)]:
-        if not (some / path.name).exists():
-            os.link(path, some / path.name)
-    n_predicted = min(options.predicted, options.rows)
-    n_there = killed(some, model, out, -(-n_predicted // (1 << 18)))
-    found = in_process("predict", some, model, out)
-    found = {"parts_before_the_kill": n_there, "members_predicting": N_PREDICTING} | found | checked(out, n_predicted)
-    record("prediction, resumed", found)
+    for part in [each for each in MEASURED if each in options.only]:
+        if part.endswith("fit"):
+            record(part, in_process("fit", files, options.steps, model))
+        elif part == "steps by turns":
+            record(part, in_process("by_turns", files, options.resident))
+        else:
+            record("prediction, resumed", predicted(files, model, options.folder, min(options.predicted, options.rows)))
     if options.clean:
         shutil.rmtree(options.folder)
 

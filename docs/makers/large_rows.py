@@ -38,10 +38,10 @@ def large_rows() -> str:
         ],
     ]
     complete = "Every row was there once, and in its place" if predicted["complete"] else "Rows were missing or doubled"
-    machine, load = found["environment"], turns["load"]
+    machine, others = found["environment"], turns["processors_of_others"]
     source = (
-        f"Measured by `{found['command']}` on {machine['cores']} CPU cores that others used as well (load "
-        f"{load:.0f}), jax {machine['versions']['jax']}. Memory is the highest resident size of a process, above "
+        f"Measured by `{found['command']}` on {machine['cores']} CPU cores, of which others used {others:.1f} during "
+        f"the steps, jax {machine['versions']['jax']}. Memory is the highest resident size of a process, above "
         f"what it holds when all is imported. {complete}."
     )
     return "\n".join([*table([n_rows, "time", "peak memory"], lines), "", source, ""])

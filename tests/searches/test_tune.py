@@ -50,7 +50,7 @@ def test_trials_differ_and_the_best_is_the_lowest_of_all_curves(whole) -> None:
 def test_a_trial_comes_to_the_same_alone(whole) -> None:
     for number in (2, 4):
         trial = whole.trials[number]
-        alone = run_heat(whole.setting, {number: trial.parameters})[number]
+        alone = dict(run_heat(whole.setting, {number: trial.parameters}))[number]
         np.testing.assert_array_equal(alone.scores, trial.scores)
 
 

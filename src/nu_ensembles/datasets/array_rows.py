@@ -11,7 +11,8 @@ import numpy as np
 
 from nu_ensembles.datasets.arrow_pieces import file_state, fingerprint_of
 from nu_ensembles.datasets.image_files import decode_images
-from nu_ensembles.datasets.row_store import MappedRecords, stored_array
+from nu_ensembles.datasets.mapped_records import MappedRecords
+from nu_ensembles.datasets.row_store import stored_array
 from nu_ensembles.errors import DamagedFileError, InputError
 from nu_ensembles.rows import LazyRows
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import mmap
 import os
 import shutil
 import time
@@ -20,8 +19,8 @@ import numpy as np
 
 from nu_ensembles import storage
 from nu_ensembles.datasets.cifar_cache import data_cache_folder
+from nu_ensembles.datasets.mapped_records import MappedRecords
 from nu_ensembles.errors import InputError
-from nu_ensembles.rows import ROWS_AT_A_TIME
 from nu_ensembles.tables import RawColumn, RawTable
 from nu_ensembles.tables.column import date_from_text
 
@@ -29,8 +28,6 @@ from nu_ensembles.tables.column import date_from_text
 FOLDER = "NU_ENSEMBLES_ROWS"
 # Texts that a column may have: each is kept in memory.
 MOST_LEVELS = 1 << 20
-# Rows that are gathered before their pages are given back: a page that was touched counts as this process's memory.
-TAKEN_AT_ONCE = 1 << 11
 _RECORDS, _ABOUT = "rows.bin", "rows.json"
 _TYPES = {"number": "<f8", "small number": "<f4", "category": "<i4", "ordered": "<i4", "date": "<M8[us]"}
 
@@ -49,48 +46,6 @@ class StoredColumn:
     kind: str
     levels: tuple[str, ...]
     dtype: str
-
-
-class MappedRecords:
-    """A file of equal records, `[N]`, of which rows are taken without keeping what was touched."""
-
-    def __init__(self, path: Path, dtype: Any, n_rows: int, offset: int = 0, row_shape: tuple[int, ...] = ()) -> None:
-        self.path, self.dtype, self.n_rows, self.offset = path, np.dtype(dtype), n_rows, offset
-        self.row_shape = row_shape
-        self.records = np.memmap(path, self.dtype, "r", offset, (n_rows, *row_shape)) if n_rows else None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Sent to another process, the file is opened there; its content would go along otherwise.
-        return MappedRecords, (self.path, self.dtype, self.n_rows, self.offset, self.row_shape)
-
-    def take(self, rows: np.ndarray) -> np.ndarray:
-        """The records of these rows."""
-        taken = np.empty((len(rows), *self.row_shape), self.dtype)
-        if self.records is None:
-            return taken
-        plain = self.records.view(np.ndarray)
-        for first in range(0, len(rows), TAKEN_AT_ONCE):
-            part = slice(first, first + TAKEN_AT_ONCE)
-            plain.take(rows[part], axis=0, out=taken[part], mode="clip")
-            self._give_back()
-        return taken
-
-    def in_parts(self, first: int = 0, rows_at_a_time: int = ROWS_AT_A_TIME) -> Iterator[np.ndarray]:
-        """The records from `first` on in their order, by plain reading."""
-        a_row = int(np.prod(self.row_shape, dtype=np.int64))
-        with open(self.path, "rb") as file:
-            file.seek(self.offset + first * a_row * self.dtype.itemsize)
-            for start in range(first, self.n_rows, rows_at_a_time):
-                n = min(rows_at_a_time, self.n_rows - start)
-                found = np.fromfile(file, self.dtype, n * a_row)
-                if len(found) < n * a_row:
-                    raise InputError(f"{self.path} was cut off while it was read: restore it, and start again.")
-                yield found.reshape(n, *self.row_shape)
-
-    def _give_back(self) -> None:
-        held: Any = getattr(self.records, "_mmap", None)
-        if held is not None and hasattr(mmap, "MADV_DONTNEED"):
-            held.madvise(mmap.MADV_DONTNEED)
 
 
 class RowStore:

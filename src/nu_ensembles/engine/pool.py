@@ -15,6 +15,7 @@ import numpy as np
 from nu_ensembles.backend import Backend
 from nu_ensembles.engine.assembly import Assembly
 from nu_ensembles.engine.batches import padded_size
+from nu_ensembles.engine.fast.shared_draws import SharedDraws
 from nu_ensembles.engine.plans import choose_plan
 from nu_ensembles.engine.predict import fold_probabilities
 from nu_ensembles.engine.program import LaneState
@@ -38,6 +39,7 @@ class LanePool:
       plan: "sharded" counts as "vectorised" here.
       failures: see `Run`.
       predicted: numbers of the rows of the data that each lane of a set predicts, for `probabilities`.
+      shared: for sets that draw alike.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class LanePool:
         plan: str = "auto",
         failures: Failures = "raise",
         predicted: Sequence[np.ndarray] = (),
+        shared: SharedDraws | None = None,
     ) -> None:
         self.program, self.all_lanes, self.data = assembly
         self.lanes_a_set = lanes_a_set
@@ -56,8 +59,10 @@ class LanePool:
         self.on_host = decision.on_host
         self.failures: Failures = failures
         at_once = decision.lanes_at_once
+        self._shared = None
         if not Backend.current().ensembles_share_a_program:
             at_once = min(at_once, lanes_a_set)
+            self._shared = shared
         self.groups: list[tuple[np.ndarray, Run]] = []
         for start in range(0, n_lanes, at_once):
             indices = np.arange(start, min(start + at_once, n_lanes))
@@ -66,7 +71,8 @@ class LanePool:
 
     def _run(self, indices: np.ndarray) -> Run:
         lanes = self.all_lanes.select(indices)
-        return Run(self.program, lanes, self.data, on_host=self.on_host, failures=self.failures)
+        how: dict[str, Any] = {"on_host": self.on_host, "failures": self.failures, "shared": self._shared}
+        return Run(self.program, lanes, self.data, **how)
 
     def lanes_of(self, sets: Sequence[int]) -> np.ndarray:
         """The lanes of these sets, by their numbers."""

@@ -20,6 +20,7 @@ from nu_ensembles.engine.blocks import Block, LastingOrders, block_of, block_sha
 from nu_ensembles.engine.fast.compilation import jitted_quickly, leave_out_slow_engines, step_options
 from nu_ensembles.engine.fast.host_steps import host_steps, lowered_halves
 from nu_ensembles.engine.fast.lane_by_lane import drawn_for_lanes
+from nu_ensembles.engine.fast.shared_draws import SharedDraws, drawn_from
 from nu_ensembles.engine.fast.threads import side_by_side
 from nu_ensembles.engine.finite import state_is_finite
 from nu_ensembles.engine.initial import initial_auxiliary, initial_state, initial_state_shapes
@@ -47,6 +48,7 @@ class Run:
       mesh: devices to spread the lanes over.
       failures: "raise" ends the run when a lane's loss or gradient is not finite; with "mark" that lane stands still,
         `failed_at` tells when it failed, and the others go on.
+      shared: where other runs that draw the same look, too; None for a run of its own.
 
     Attributes:
       step: how many steps they have done.
@@ -62,6 +64,7 @@ class Run:
         on_host: bool = False,
         mesh: Mesh | None = None,
         failures: Failures = "raise",
+        shared: SharedDraws | None = None,
     ) -> None:
         leave_out_slow_engines()  # which cuDNN wants to know before any convolution, also of a run that is carried on
         self.program, self.on_host, self.mesh, self.failures = program, on_host, mesh, failures
@@ -76,6 +79,8 @@ class Run:
             self.data = jax.device_put(data, NamedSharding(mesh, P()))
         self._windows = None if data.outside is None else Windows(program, self.lanes, self.data, mesh)
         self._state: LaneState | None = None
+        self._shared = shared
+        self._drawn_from = None if shared is None else drawn_from(program, self.lanes, self.data)
 
     @property
     def state(self) -> LaneState:
@@ -154,19 +159,27 @@ class Run:
 
     def _block_of(self, number: int) -> Block:
         if self._block is None or self._block[0] != number:
-            self._block = number, block_of(self.program, self.lanes, self.data, number, self._orders)
+            drawn = (self.program, self.lanes, self.data, number, self._orders)
+            self._block = number, self._once(("block", number), lambda: block_of(*drawn))
         return self._block[1]
+
+    def _once(self, what: tuple[Any, ...], draw: Callable[[], Any]) -> Any:
+        """What `draw()` gives; drawn once for all runs that draw alike."""
+        return draw() if self._shared is None else self._shared.of((*what, self._drawn_from), draw)
 
     # How a run starts
 
     def get_ready(self) -> None:
         """Draws the initial state and the first block, and compiles the steps meanwhile: several programs at once.
 
-        Called when they are first needed, JAX would compile them one after another.
+        Called when they are first needed, JAX would compile them one after another. One of several runs that share
+        their draws does so for those with the same program.
         """
         settings: Any = jax.config
-        if self.mesh is not None or settings.jax_disable_jit:
-            return
+        if self.mesh is None and not settings.jax_disable_jit:
+            self._once(("ready", jax.tree.structure(self.lanes.method), self.on_host), self._compile_and_draw)
+
+    def _compile_and_draw(self) -> None:
         state = self.state_shapes()
         programs = (
             *(lambda _, steps=each: steps.compile() for each in self._lowered_steps(state)),
@@ -196,7 +209,13 @@ class Run:
         def draw(*of_lanes: Array) -> LaneState:
             return jitted_initial_state(*how, *of_lanes, self._example)
 
-        state = drawn_for_lanes(draw, lanes.key, lanes.learning_rate, lanes.weight_decay)
+        def drawn() -> LaneState:
+            return drawn_for_lanes(draw, lanes.key, lanes.learning_rate, lanes.weight_decay)
+
+        if self._shared is None:
+            state = drawn()
+        else:  # a copy for each, because a step's program uses its memory again; no rate is in a fresh state
+            state = jax.tree.map(jnp.array, self._once(("state",), lambda: jax.tree.map(np.array, drawn())))
         if not lanes.method.has_parameters:
             return state
         auxiliary, auxiliary_state = jitted_initial_auxiliary(*self._of_auxiliary)

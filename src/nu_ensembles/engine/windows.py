@@ -5,7 +5,7 @@ device one after another, so that the steps' program is the usual one: it gather
 row r of a large one. The same rows in the same order give the same bits.
 
 Several windows are read in one haul, in the order in which their rows lie in the file: of 50 million rows on disk, a
-window wants one in each dozen pages, and a haul of ten windows nearly one in each.
+window wants one in each dozen pages, and a haul of sixteen windows more than one in each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from nu_ensembles.errors import InputError
 
 # Of the rows of a haul; two hauls are in memory at a time. A haul of a run's start is a window, the next one is twice
 # as long, and so on, so that nobody waits for the first steps.
-HAUL_BYTES = 1 << 26
+HAUL_BYTES = 1 << 27
 MOST_WINDOWS = 16
 
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from nu_ensembles.datasets.arrow_rows import ArrowRows
+from nu_ensembles.datasets.mapped_records import MappedRecords
 from nu_ensembles.datasets.open_rows import is_source, open_rows
-from nu_ensembles.datasets.row_store import MappedRecords, remembered, stored_array
+from nu_ensembles.datasets.row_store import remembered, stored_array
 from nu_ensembles.errors import InputError
 from nu_ensembles.problem.inputs import check_rows
 from nu_ensembles.problem.preprocessing import Standardisation, as_table, check_kind, network_rows

@@ -2,22 +2,25 @@
 
 A trial is a lane for each fold and member. All trials share initialisations, batches and random labels (common random
 numbers), and are scored at every stop on rows that they did not train on. Where ensembles share a program (on a GPU),
-all trials are one; on a CPU every trial is a program of its own, the same compiled one, and there are as many threads
-as cores (`benchmarks/tune_side_by_side.py` measures what that gains).
+all trials are one; on a CPU every trial is a program of its own, the same compiled one, and as many threads as there
+are cores take one trial after another (`benchmarks/tune_side_by_side.py` measures what that gains).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from typing import Any
 
 import jax
 import numpy as np
 
-from nu_ensembles.backend import Backend
+from nu_ensembles.backend import with_settings_of_here
 from nu_ensembles.engine.assembly import MemberSet, assemble
-from nu_ensembles.engine.fast.threads import side_by_side
+from nu_ensembles.engine.fast.shared_draws import SharedDraws
+from nu_ensembles.engine.fast.threads import n_cores
 from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.engine.run import Run
 from nu_ensembles.errors import InputError
@@ -45,28 +48,32 @@ class Measured:
 
 
 def run_heat(
-    setting: SearchSetting, trials: Mapping[int, Mapping[str, Any]], report: Report = lambda n, loss: None
-) -> dict[int, Measured]:
-    """Trains and measures trials, by their numbers.
+    setting: SearchSetting,
+    trials: Mapping[int, Mapping[str, Any]],
+    report: Report = lambda n, loss: None,
+    shared: SharedDraws | None = None,
+) -> Generator[tuple[int, Measured]]:
+    """Trains and measures trials, by their numbers; each is told of when it has ended.
 
     Args:
       trials: parameters of each; of one program.
       report: is told of steps, and may raise to end it all.
+      shared: what was drawn for earlier heats of the search.
     """
     jobs: dict[int, TrainingJob] = {}
-    found: dict[int, Measured] = {}
     for number, parameters in trials.items():
         try:
             jobs[number] = setting.job(parameters)
         except InputError as error:
-            found[number] = Measured(np.zeros((0, len(setting.objectives), 1)), str(error))
-    return {**found, **(_Heat(setting, jobs).run(report) if jobs else {})}
+            yield number, Measured(np.zeros((0, len(setting.objectives), 1)), str(error))
+    if jobs:
+        yield from _Heat(setting, jobs, shared or SharedDraws()).run(report)
 
 
 class _Heat:
     """Trials under way."""
 
-    def __init__(self, setting: SearchSetting, jobs: Mapping[int, TrainingJob]) -> None:
+    def __init__(self, setting: SearchSetting, jobs: Mapping[int, TrainingJob], shared: SharedDraws) -> None:
         self.setting, self.numbers, self.jobs = setting, list(jobs), list(jobs.values())
         job = self.jobs[0]
         self.held_out = setting.held_out(job)
@@ -95,28 +102,58 @@ class _Heat:
         ]
         assembly = assemble(job.network, job.settings, self.held_out.rows, n_classes, sets)
         held_out = [fold.held_out for fold in self.folds for _ in range(setting.n_members)]
-        self.pool = LanePool(assembly, self.lanes_a_trial, job.settings.plan, failures="mark", predicted=held_out)
+        self.pool = LanePool(assembly, self.lanes_a_trial, job.settings.plan, "mark", held_out, shared)
 
-    def run(self, report: Report) -> dict[int, Measured]:
+    def run(self, report: Report) -> Generator[tuple[int, Measured]]:
+        """What trials come to, as they end."""
+        a_program_each = [self.pool.lanes_of([trial]).tolist() for trial in range(len(self.jobs))]
+        apart = [indices.tolist() for indices, _ in self.pool.groups] == a_program_each
+        if apart and not self.pool.on_host and len(self.jobs) > 1:
+            yield from self._apart(report)
+        else:
+            yield from self._together(report)
+
+    def _together(self, report: Report) -> Generator[tuple[int, Measured]]:
+        """All trials from one stop to the next."""
         remaining, stops = list(range(len(self.jobs))), self.setting.stops
         for stop, step in enumerate(stops.tolist()):
             self.pool.keep(self.pool.lanes_of(remaining))
-            self._advance(step, report)
+            self.pool.advance(step, report)
             done = [trial for trial in remaining if self._ends(trial, stop)]
             remaining = [trial for trial in remaining if trial not in done]
             report(int(stops[-1] - step) * self.lanes_a_trial * len(done), float("nan"))
+            yield from ((self.numbers[trial], self._measured(trial)) for trial in done)
             if not remaining:
                 break
-        return {number: self._measured(trial) for trial, number in enumerate(self.numbers)}
 
-    def _advance(self, step: int, report: Report) -> None:
-        groups = self.pool.groups
-        if Backend.current().ensembles_share_a_program or self.pool.on_host or len(groups) == 1:
-            self.pool.advance(step, report)
-            return
-        if groups[0][1].step == 0:  # it compiles what the others share
-            _advanced(groups[0], step, report)
-        side_by_side([lambda _, group=group: _advanced(group, step, report) for group in groups])
+    def _apart(self, report: Report) -> Generator[tuple[int, Measured]]:
+        """Each trial from its first to its last step, in a thread; nobody waits for another at a stop."""
+        over = threading.Event()
+        alone = with_settings_of_here(self._alone)
+        with ThreadPoolExecutor(min(len(self.jobs), n_cores())) as threads:
+            trials = {threads.submit(alone, trial, report, over): trial for trial in range(len(self.jobs))}
+            try:
+                for ended in as_completed(trials):
+                    ended.result()
+                    yield self.numbers[trials[ended]], self._measured(trials[ended])
+            finally:
+                over.set()
+                threads.shutdown(cancel_futures=True)
+
+    def _alone(self, trial: int, report: Report, over: threading.Event) -> None:
+        """Trains and measures one trial, unless all is over."""
+        stops, (indices, run) = self.setting.stops, self.pool.groups[trial]
+
+        def tell(n_steps: int, loss: float) -> None:
+            if over.is_set():
+                raise CancelledError
+            report(n_steps, loss)
+
+        for stop, step in enumerate(stops.tolist()):
+            _advance(run, len(indices), step, tell)
+            if self._ends(trial, stop):
+                tell(int(stops[-1] - step) * self.lanes_a_trial, float("nan"))
+                return
 
     def _ends(self, trial: int, stop: int) -> bool:
         """Measures a trial at a stop; whether that was its last."""
@@ -144,17 +181,16 @@ class _Heat:
         return Measured(measured)
 
 
-def _advanced(group: tuple[np.ndarray, Run], step: int, report: Report) -> None:
-    """Trains one group of lanes up to a step."""
-    n_lanes, run = len(group[0]), group[1]
+def _advance(run: Run, n_lanes: int, step: int, tell: Report) -> None:
+    """Trains lanes up to a step."""
     before = run.step
 
-    def tell(now: int, losses: np.ndarray) -> None:
+    def told(now: int, losses: np.ndarray) -> None:
         nonlocal before
-        report((now - before) * n_lanes, float(np.mean(losses)))
+        tell((now - before) * n_lanes, float(np.mean(losses)))
         before = now
 
-    run.advance(step, tell)
+    run.advance(step, told)
 
 
 def _by_row(found: OutOfFold, by_fold: np.ndarray) -> np.ndarray:

@@ -125,12 +125,14 @@ class Leases:
 
 
 def patiently(attempt: Callable[[], Any], seconds: float, passing: tuple[type[Exception], ...]) -> Any:
-    """What an attempt gives, however often it fails in a way that may pass; after so many seconds the failure."""
-    until = time.monotonic() + seconds
+    """What an attempt gives, however often it fails in a way that may pass; the failure so long after the first."""
+    until = float("inf")
     while True:
         try:
             return attempt()
         except passing:
-            if time.monotonic() > until:
+            # However long the first attempt took, there is a second one.
+            until = min(until, time.monotonic() + seconds)
+            if time.monotonic() >= until:
                 raise
             time.sleep(min(1.0, seconds / 10))

@@ -24,7 +24,7 @@ from nu_ensembles.searches.trial import SearchTrial, in_space
 FINGERPRINT, NUMBER, SCORES, REASON = (f"nu_ensembles:{name}" for name in ("fingerprint", "number", "scores", "reason"))
 # Seconds in which a database must answer, for which one that has answered may be away, and for which two that begin at
 # once may be in each other's way.
-CONNECT, AWAY, RACE = 10, 60.0, 0.5
+CONNECT, AWAY, RACE = 10, 60.0, 2.0
 
 
 class TrialStore:

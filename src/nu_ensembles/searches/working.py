@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Protocol
 
+from nu_ensembles.engine.fast.shared_draws import SharedDraws
 from nu_ensembles.errors import InputError
 from nu_ensembles.lifecycle.interrupts import Interruption, held_interrupts
 from nu_ensembles.searches.draws import ParameterDraws
@@ -37,8 +38,8 @@ class RunHeats(Protocol):
 
     def __call__(
         self, setting: SearchSetting, heats: Sequence[Mapping[int, Parameters]], report: Report
-    ) -> Iterator[dict[int, Measured]]:
-        """What the trials of each heat came to, as they end."""
+    ) -> Generator[tuple[int, Measured]]:
+        """What trials came to, by their numbers, as they end."""
         ...
 
 
@@ -47,11 +48,14 @@ class Here:
 
     n_at_once = 1
 
+    def __init__(self) -> None:
+        self._shared = SharedDraws()
+
     def __call__(
         self, setting: SearchSetting, heats: Sequence[Mapping[int, Parameters]], report: Report
-    ) -> Iterator[dict[int, Measured]]:
+    ) -> Generator[tuple[int, Measured]]:
         for heat in heats:
-            yield run_heat(setting, heat, report)
+            yield from run_heat(setting, heat, report, self._shared)
 
 
 class TimeLimit:
@@ -150,21 +154,21 @@ class Worker:
 
     def _run(self, heats: Sequence[Mapping[int, Parameters]]) -> None:
         parameters = {number: each for heat in heats for number, each in heat.items()}
-        left, started = set(parameters), time.monotonic()
+        left, started, setting = set(parameters), time.monotonic(), self.setting
 
         def watching(n_steps: int, loss: float) -> None:
             self.report(n_steps, loss)
             self._stop_if_asked()
 
         try:
-            for measured in self.how.run_heats(self.setting, heats, watching):
-                self._limit.learn(time.monotonic() - started)
-                for number, each in sorted(measured.items()):
-                    setting = self.setting
-                    self.store.add(SearchTrial.of(number, parameters[number], each, setting.objectives, setting.stops))
-                self.store.give_back(measured)
-                left -= measured.keys()
-                self._tell(self.store.known)
+            with contextlib.closing(self.how.run_heats(setting, heats, watching)) as running:
+                for number, measured in running:
+                    self._limit.learn(time.monotonic() - started)
+                    of_trial = parameters[number], measured, setting.objectives, setting.stops
+                    self.store.add(SearchTrial.of(number, *of_trial))
+                    self.store.give_back([number])
+                    left.remove(number)
+                    self._tell(self.store.known)
         finally:
             if left:
                 with contextlib.suppress(InputError):  # the database is away: others wait until the time is up

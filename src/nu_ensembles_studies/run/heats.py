@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 from nu_ensembles.searches.heat import Measured, Report, run_heat
@@ -26,19 +26,19 @@ class HeatsOn:
 
     def __call__(
         self, setting: SearchSetting, heats: Sequence[Mapping[int, Mapping[str, Any]]], report: Report
-    ) -> Iterator[dict[int, Measured]]:
+    ) -> Generator[tuple[int, Measured]]:
         tasks: list[Heat] = [tuple(heat.items()) for heat in heats]
         for heat, found in self.executor.results(heat_elsewhere, tasks, setting):
             if isinstance(found, Exception):
                 raise found
             lanes = setting.n_members * max(1, len(setting.folds))
             report(int(setting.stops[-1]) * lanes * len(heat), float("nan"))
-            yield found
+            yield from found.items()
 
 
 def heat_elsewhere(setting: SearchSetting, heat: Heat) -> dict[int, Measured]:
     """What the trials of a heat come to; runs on whichever machine."""
-    return run_heat(setting, dict(heat))
+    return dict(run_heat(setting, dict(heat)))
 
 
 @contextlib.contextmanager

@@ -281,7 +281,8 @@ class TestRay:
         here, there = nu.tune(space, x, y, u, **given), nu.tune(space, x, y, u, **given, run_heats=HeatsOn(cluster))
         assert here.to_dict() == there.to_dict()
         number, trial = 0, here.trials[0]
-        np.testing.assert_array_equal(run_heat(here.setting, {number: trial.parameters})[number].scores, trial.scores)
+        alone = dict(run_heat(here.setting, {number: trial.parameters}))[number]
+        np.testing.assert_array_equal(alone.scores, trial.scores)
 
     def test_an_address_where_nobody_answers_is_told(self, cluster) -> None:
         from nu_ensembles.training.on_ray import _refuse_silent
