@@ -51,7 +51,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "mish": jax.nn.mish,
     "neg": jnp.negative,
     "reciprocal": jnp.reciprocal,
-    "relu": jax.nn.relu,
+    "relu": lambda x: _rectified(x),
     "round": jnp.round,
     "rsqrt": lax.rsqrt,
     "selu": jax.nn.selu,
@@ -68,6 +68,24 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "tanh": jnp.tanh,
     "trunc": jnp.trunc,
 }
+
+
+@jax.custom_vjp
+def _rectified(x: Array) -> Array:
+    """`relu`, of which training keeps one byte a number; `jax.nn.relu` also keeps zeros of the size of its input."""
+    return jax.nn.relu(x)
+
+
+def _rectified_forward(x: Array) -> tuple[Array, Array]:
+    y = jax.nn.relu(x)
+    return y, y > 0
+
+
+def _rectified_backward(active: Array, g: Array) -> tuple[Array]:
+    return (jnp.where(active, g, 0),)
+
+
+_rectified.defvjp(_rectified_forward, _rectified_backward)
 
 
 def _length(x: Array) -> Array:
