@@ -28,6 +28,7 @@ from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData,
 from nu_ensembles.engine.windows import Windows
 from nu_ensembles.errors import NonFiniteLossError
 from nu_ensembles.models.inspect import read_network
+from nu_ensembles.models.seeding import own_failure
 
 # What becomes of a run when a lane's loss is not finite.
 Failures = Literal["raise", "mark"]
@@ -196,7 +197,9 @@ class Run:
         def draw(*of_lanes: Array) -> LaneState:
             return jitted_initial_state(*how, *of_lanes, self._example)
 
-        state = drawn_for_lanes(draw, lanes.key, lanes.learning_rate, lanes.weight_decay)
+        with own_failure():
+            drawn = drawn_for_lanes(draw, lanes.key, lanes.learning_rate, lanes.weight_decay)
+            state = jax.block_until_ready(drawn)
         if not lanes.method.has_parameters:
             return state
         auxiliary, auxiliary_state = jitted_initial_auxiliary(*self._of_auxiliary)

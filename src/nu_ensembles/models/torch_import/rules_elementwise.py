@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from nu_ensembles.models.activations import rectified
 from nu_ensembles.models.torch_import.channels_last import number_by_number
 from nu_ensembles.models.torch_import.rules import RULES, torch_rule
 
@@ -51,7 +52,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "mish": jax.nn.mish,
     "neg": jnp.negative,
     "reciprocal": jnp.reciprocal,
-    "relu": lambda x: _rectified(x),
+    "relu": rectified,
     "round": jnp.round,
     "rsqrt": lax.rsqrt,
     "selu": jax.nn.selu,
@@ -68,24 +69,6 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "tanh": jnp.tanh,
     "trunc": jnp.trunc,
 }
-
-
-@jax.custom_vjp
-def _rectified(x: Array) -> Array:
-    """`relu`, of which training keeps one byte a number; `jax.nn.relu` also keeps zeros of the size of its input."""
-    return jax.nn.relu(x)
-
-
-def _rectified_forward(x: Array) -> tuple[Array, Array]:
-    y = jax.nn.relu(x)
-    return y, y > 0
-
-
-def _rectified_backward(active: Array, g: Array) -> tuple[Array]:
-    return (jnp.where(active, g, 0),)
-
-
-_rectified.defvjp(_rectified_forward, _rectified_backward)
 
 
 def _length(x: Array) -> Array:
