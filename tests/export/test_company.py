@@ -102,6 +102,14 @@ def test_mlflow_loads_what_was_saved_for_it(of_a_table: nu.Ensemble, tmp_path: P
     np.testing.assert_allclose(json.loads(done.stdout), of_a_table.predict_proba(frame), atol=1e-6)
 
 
+def test_saving_for_mlflow_asks_for_the_ensemble_of_a_classifier(tmp_path: Path) -> None:
+    from nu_ensembles.serving import mlflow_model
+
+    classifier: Any = nu.EnsembleClassifier()
+    with pytest.raises(nu.InputError, match=r"takes an Ensemble \(of a classifier, clf.ensemble_\)"):
+        mlflow_model.save_model(classifier, tmp_path / "model")
+
+
 @pytest.mark.slow
 def test_mlflow_keeps_a_classifier_in_its_default_format(tmp_path: Path) -> None:
     sklearn_flavour: Any = pytest.importorskip("mlflow.sklearn", reason="needs the extra mlflow")

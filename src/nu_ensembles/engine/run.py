@@ -29,6 +29,7 @@ from nu_ensembles.engine.program import Lanes, LaneState, Program, TrainingData,
 from nu_ensembles.engine.windows import Windows
 from nu_ensembles.errors import NonFiniteLossError
 from nu_ensembles.models.inspect import read_network
+from nu_ensembles.models.seeding import own_failure
 
 # What becomes of a run when a lane's loss is not finite.
 Failures = Literal["raise", "mark"]
@@ -210,7 +211,8 @@ class Run:
             return jitted_initial_state(*how, *of_lanes, self._example)
 
         def drawn() -> LaneState:
-            return drawn_for_lanes(draw, lanes.key, lanes.learning_rate, lanes.weight_decay)
+            with own_failure():
+                return jax.block_until_ready(drawn_for_lanes(draw, lanes.key, lanes.learning_rate, lanes.weight_decay))
 
         if self._shared is None:
             state = drawn()

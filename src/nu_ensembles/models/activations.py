@@ -18,6 +18,24 @@ from jax import Array
 from nu_ensembles.models.masks import Kept
 
 
+@jax.custom_vjp
+def rectified(x: Array) -> Array:
+    """`relu`, whose derivative keeps no zeros of the size of x, as that of `jax.nn.relu` does."""
+    return jax.nn.relu(x)
+
+
+def _rectified_forward(x: Array) -> tuple[Array, Array]:
+    y = jax.nn.relu(x)
+    return y, y > 0
+
+
+def _rectified_backward(active: Array, g: Array) -> tuple[Array]:
+    return (jnp.where(active, g, 0),)
+
+
+rectified.defvjp(_rectified_forward, _rectified_backward)
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def biased_relu(x: Array, bias: Array, dtype: str) -> Array:
     """`relu(x + bias)` in `dtype`; `bias` is `[C]`, or `[1]` for one scalar, and the sum is taken in its dtype."""

@@ -31,6 +31,10 @@ def save_model(ensemble: Ensemble, path: str | Path, **options: Any) -> None:
       path: of a new folder.
       options: further ones of `mlflow.pyfunc.save_model`: a signature, an input example, …
     """
+    if not isinstance(ensemble, Ensemble):
+        raise InputError(
+            f"save_model takes an Ensemble (of a classifier, clf.ensemble_), not a {type(ensemble).__name__}."
+        )
     try:
         import mlflow.pyfunc
     except ImportError as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -51,3 +53,22 @@ def test_images_are_joined_along_the_axis_that_pytorch_counts(dim: int) -> None:
     found = computed(rule, [[LAST, X], dim], {})
     assert isinstance(found, ChannelsLast)
     np.testing.assert_array_equal(in_order(found), jnp.concatenate([X, X], dim))
+
+
+@pytest.mark.parametrize(
+    ("name", "others", "shape"),
+    [
+        ("avg_pool2d.default", ([2, 2],), (3, 2, 2)),
+        ("avg_pool2d.default", ([3, 3], [2, 2], [1, 1], True), (3, 3, 3)),
+        ("max_pool2d.default", ([2, 2], [2, 2], [0, 0], [1, 1], True), (3, 2, 3)),
+        ("adaptive_avg_pool2d.default", ([3, 2],), (3, 3, 2)),
+        ("conv2d.default", (jnp.ones((6, 1, 3, 3)), None, 2, 1, 1, 3), (6, 2, 3)),
+        ("group_norm.default", (3,), (3, 4, 5)),
+        ("squeeze.default", (), (3, 4, 5)),
+    ],
+)
+def test_exported_networks_take_any_number_of_rows(name: str, others: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+    (rows,) = jax.export.symbolic_shape("rows")
+    given = jax.ShapeDtypeStruct((rows, *X.shape[1:]), X.dtype)
+    found = jax.eval_shape(lambda x: in_order(computed(RULES[f"aten.{name}"], [x, *others], {})), given)
+    assert found.shape == (rows, *shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import jax
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import nu_ensembles as nu
 from nu_ensembles.errors import InputError
 from nu_ensembles.models import Model, from_torch
 
@@ -161,6 +163,17 @@ def test_a_factory_of_changing_networks_is_refused() -> None:
         InputError, match=r"must return the same network every time.* 0.weight was \(4, 3\) and is now \(5, 3\)"
     ):
         from_torch(changing, (1, 3))
+
+
+def test_a_factory_whose_later_networks_are_others_is_refused_as_they_are_drawn_for_a_training() -> None:
+    made = itertools.count()
+
+    def changing() -> Any:
+        return nn.Sequential(nn.Linear(3, n := 4 if next(made) < 3 else 5), nn.Linear(n, 2))
+
+    model = from_torch(changing, (1, 3))
+    with pytest.raises(InputError, match=r"must return the same network every time"):
+        nu.fit(model, np.eye(6, 3), [0, 1, 0, 1, 0, 1], n_members=3, epochs=1)
 
 
 def test_a_factory_of_layers_of_other_kinds_is_refused_though_their_weights_fit() -> None:

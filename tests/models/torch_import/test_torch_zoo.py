@@ -38,6 +38,21 @@ def of_torchvision(name: str, **options: Any) -> Callable[[], Any]:
     return make
 
 
+def slim(make: Callable[[], Any], width: int = 64) -> Callable[[], Any]:
+    """With narrow layers behind the convolutions, whose float64 gradients would take gigabytes."""
+
+    def made() -> Any:
+        network = make()
+        first, *_, last = (at for at, layer in enumerate(network.classifier) if isinstance(layer, torch.nn.Linear))
+        for at, layer in enumerate(network.classifier):
+            if isinstance(layer, torch.nn.Linear):
+                n_in = layer.in_features if at == first else width
+                network.classifier[at] = torch.nn.Linear(n_in, N_CLASSES if at == last else width)
+        return network
+
+    return made
+
+
 def of_timm(name: str, **options: Any) -> Callable[[], Any]:
     def make() -> Any:
         need("torchvision")
@@ -69,8 +84,8 @@ KEPT: list[Any] = []
 
 # name -> what makes it, the side of its images
 ZOO: dict[str, tuple[Callable[[], Any], int]] = {
-    "alexnet": (of_torchvision("alexnet"), 64),
-    "vgg11_bn": (of_torchvision("vgg11_bn"), 32),
+    "alexnet": (slim(of_torchvision("alexnet")), 64),
+    "vgg11_bn": (slim(of_torchvision("vgg11_bn")), 32),
     "squeezenet": (of_torchvision("squeezenet1_1"), 64),
     "resnet18": (of_torchvision("resnet18"), 32),
     "densenet121": (of_torchvision("densenet121"), 64),
@@ -91,6 +106,7 @@ ZOO: dict[str, tuple[Callable[[], Any], int]] = {
     "timm efficientnet": (of_timm("tf_efficientnet_b0"), 64),  # with uneven SAME padding
     "timm mobilenet": (of_timm("mobilenetv3_small_050"), 64),
     "timm deit": (of_timm("deit_tiny_patch16_224", img_size=32), 32),
+    "timm ghostnet": (of_timm("ghostnet_100"), 64),
     "timm pvt": (of_timm("pvt_v2_b0"), 64),
     "timm levit": (of_timm("levit_128s"), 224),
     "timm xcit": (of_timm("xcit_nano_12_p16_224"), 64),
@@ -124,6 +140,8 @@ def without_dropout(network: Any) -> Any:
             module.drop_prob = 0.0
         elif kind == "MultiheadAttention":
             module.dropout = 0.0
+        elif isinstance(getattr(module, "drop_rate", None), float):  # some of timm's call dropout as a function
+            module.drop_rate = 0.0
     return network
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from nu_ensembles.errors import InputError
-from nu_ensembles.models.seeding import seeded
+from nu_ensembles.models.seeding import noted_failure, seeded
 from nu_ensembles.models.torch_import.reading import as_array
 
 
@@ -120,9 +120,10 @@ def drawn(factory: Factory, expected: Mapping[str, Any], key_data: np.ndarray) -
       expected: shapes and dtypes of those that are asked for.
       key_data: uint32, what a key is made of.
     """
-    network = factory.network(int.from_bytes(np.asarray(key_data).tobytes()[-8:], "little") % 2**63)
-    tensors = named_tensors(network)
-    check_structure({name: tuple(each.shape) for name, each in expected.items()}, tensors)
+    with noted_failure():
+        network = factory.network(int.from_bytes(np.asarray(key_data).tobytes()[-8:], "little") % 2**63)
+        tensors = named_tensors(network)
+        check_structure({name: tuple(each.shape) for name, each in expected.items()}, tensors)
     return {name: as_array(tensors[name]).astype(each.dtype) for name, each in expected.items()}
 
 

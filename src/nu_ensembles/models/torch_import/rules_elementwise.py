@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from nu_ensembles.models.activations import rectified
 from nu_ensembles.models.torch_import.channels_last import number_by_number
 from nu_ensembles.models.torch_import.rules import RULES, torch_rule
 
@@ -51,7 +52,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "mish": jax.nn.mish,
     "neg": jnp.negative,
     "reciprocal": jnp.reciprocal,
-    "relu": jax.nn.relu,
+    "relu": rectified,
     "round": jnp.round,
     "rsqrt": lax.rsqrt,
     "selu": jax.nn.selu,

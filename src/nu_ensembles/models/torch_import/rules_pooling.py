@@ -159,7 +159,7 @@ def _side_by_side(images: Array, windows: Sequence[int]) -> Array:
     """Sums of windows without gaps or overlaps; what is left over at the end belongs to none."""
     numbers = [size // window for size, window in zip(images.shape[1:-1], windows, strict=True)]
     whole = images[(slice(None), *(slice(n * window) for n, window in zip(numbers, windows, strict=True)))]
-    apart = whole.reshape(len(whole), *itertools.chain(*zip(numbers, windows, strict=True)), whole.shape[-1])
+    apart = whole.reshape(whole.shape[0], *itertools.chain(*zip(numbers, windows, strict=True)), whole.shape[-1])
     return jnp.sum(apart, axis=tuple(range(2, apart.ndim - 1, 2)))
 
 

@@ -14,7 +14,8 @@ from nu_ensembles.models.torch_import.rules_random import dropped
 
 @torch_rule("aten.linear.default")
 def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
-    y = x @ weight.T
+    # Not `x @ weight.T`, which training would keep, and copy, beside the weight itself.
+    y = jax.lax.dot_general(x, weight, (((x.ndim - 1,), (1,)), ((), ())))
     return y if bias is None else y + bias
 
 

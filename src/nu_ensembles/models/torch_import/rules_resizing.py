@@ -189,6 +189,6 @@ def _pixels(x: Array, rows: Array, columns: Array) -> Array:
     """`x[b, :, rows[b], columns[b]]`, zero outside the image."""
     height, width = x.shape[2:]
     inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
-    batch = np.arange(x.shape[0])[:, None, None]
+    batch = jnp.arange(x.shape[0])[:, None, None]
     found = x[batch, :, jnp.clip(rows, 0, height - 1), jnp.clip(columns, 0, width - 1)]
     return jnp.moveaxis(found, -1, 1) * inside[:, None]

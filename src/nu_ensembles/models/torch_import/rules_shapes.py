@@ -98,9 +98,8 @@ def unsqueeze(x: Array, dim: int) -> Array:
 
 @torch_rule("aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims")
 def squeeze(x: Array, dim: int | Sequence[int] | None = None) -> Array:
-    if dim is None:
-        return jnp.squeeze(x)
-    axes = [dim] if isinstance(dim, int) else dim
+    # How many rows there are may be open.
+    axes = range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
     return jnp.squeeze(x, tuple(axis for axis in axes if x.shape[axis] == 1))
 
 
