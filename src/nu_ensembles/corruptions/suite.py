@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nu_ensembles.checks import checked
 from nu_ensembles.corruptions import blur, digital, elastic, noise, spatter, weather
 from nu_ensembles.corruptions.levels import Images
 from nu_ensembles.corruptions.severities import NAMES, SEVERITIES
@@ -59,6 +60,7 @@ CORRUPTIONS: dict[str, Corruption] = {
 }
 
 
+@checked
 def corrupt(
     images: ArrayLike,
     name: str,

@@ -134,6 +134,7 @@ class Ensemble(TakenElsewhere):
         """How many networks there are: as many as members, unless those are dropout masks."""
         return jax.tree.leaves(self.params)[0].shape[0]
 
+    @checked
     def predict_members(self, x: Any, batch_size: int | None = None) -> np.ndarray:
         """Each member's class probabilities, float32 `[K, N, C]`, as they are: what calibrates their mean is left out.
 
@@ -144,6 +145,7 @@ class Ensemble(TakenElsewhere):
         nothing = np.zeros((self.n_members, 0, len(self.classes)), np.float32)
         return np.concatenate([nothing, *(part for _, _, part in self._batches(self._rows(x), batch_size))], axis=1)
 
+    @checked
     def predict_proba(self, x: Any, batch_size: int | None = None) -> np.ndarray:
         """The mean of the members' class probabilities, calibrated if the ensemble is: float32 `[N, C]`.
 
@@ -163,6 +165,7 @@ class Ensemble(TakenElsewhere):
             result[rows] = mean if of is None else of.apply(members if of.takes_members else mean)
         return result if self.temperature == 1 else scale_temperature(result, self.temperature).astype(np.float32)
 
+    @checked
     def predict(self, x: Any, batch_size: int | None = None) -> np.ndarray:
         """The most probable class of each row, `[N]`.
 

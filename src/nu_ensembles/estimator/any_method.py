@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples
 
 from nu_ensembles import methods, tuning
 from nu_ensembles.calibration import Calibrator
-from nu_ensembles.checks import check_flags, check_whole
+from nu_ensembles.checks import check_options, check_whole, checked
 from nu_ensembles.deployment import differs_from_all_labelled, two_sample_of
 from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.engine.checkpoints import lasting_repr
@@ -171,6 +171,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             return None
         return SearchSettings(betas=None, n_stops=None if self.early_stopping else 1)
 
+    @checked
     def fit(
         self,
         X: Any,
@@ -188,6 +189,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
           sample_weight: `[n]`.
           validation: `(X, y)` that takes the place of the folds wherever something is chosen.
         """
+        check_options(self.get_params(deep=False), type(self))
         seed = seed_of(self.random_state)
         problem = problem_of(self, X, y, X_unlabeled, sample_weight)
         key = random_key(seed)
@@ -233,7 +235,6 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             x, labels = labelled_pair(validation)
             held_out = problem.further_rows(rows_beside(x, "the validation x"), labels, "the validation x")
         method, how = self._method_and_search(wanted)
-        check_flags(self.get_params(deep=False), type(self))
         max_iter = check_whole(self.max_iter, "max_iter")
         settings = Settings(
             batch_size=self.batch_size,

@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
 )
 
 from nu_ensembles.calibration.pooling import WEIGHT_PRIOR, check_pooling, check_weights, pool, pooling_weights
-from nu_ensembles.checks import check_positive
+from nu_ensembles.checks import check_options, check_positive
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator.blend_folds import folds_for_weights
 from nu_ensembles.estimator.scored import ScoredClassifier
@@ -84,6 +84,7 @@ class Blend(ScoredClassifier, BaseEstimator):
             `GridSearchCV`.
           sample_weight: `[n]`, handed to those whose `fit` takes it, and heeded where weights are learnt.
         """
+        check_options(self.get_params(deep=False), type(self))
         check_pooling(self.pooling)
         prior = check_positive(self.weight_prior, "weight_prior", zero_allowed=True)
         classifiers = check_classifiers(self.classifiers)

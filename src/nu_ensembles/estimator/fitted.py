@@ -76,6 +76,7 @@ class FittedEnsemble(ScoredClassifier):
             sample_weight = np.asarray(sample_weight)[labelled]
         return super().score(X, y, sample_weight)
 
+    @checked
     def evaluate(self, X: Any, y: Any, *, intervals: float | None = None) -> dict[str, float]:
         """All metrics on labelled rows that the classifier has not seen: those of `nu.metrics.evaluate`, by name.
 
@@ -115,6 +116,7 @@ class FittedEnsemble(ScoredClassifier):
         write_page(path, own_page(given_of(self, self._rows(X), y, name)))
         return Path(path)
 
+    @checked
     def save(self, folder: str | Path) -> None:
         """Writes the classifier into a new folder, from which `load` restores it and `nu.Ensemble.load` the ensemble.
 
@@ -125,6 +127,7 @@ class FittedEnsemble(ScoredClassifier):
         kept.with_notes(self).save(folder)  # pyright: ignore[reportArgumentType]
 
     @classmethod
+    @checked
     def load(cls, folder: str | Path, model: Model | None = None) -> Self:
         """Reads a saved classifier, or one that `nu-ensembles fit` wrote, after checking every byte of it.
 

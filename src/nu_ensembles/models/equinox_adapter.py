@@ -16,11 +16,13 @@ import jax.numpy as jnp
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jax import Array
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError, MissingExtraError
 from nu_ensembles.models.adapting import accepted_arguments, adapted, always, check_method, train_flags
 from nu_ensembles.models.model import Model, split_variables
 
 
+@checked
 def from_equinox(
     factory: Callable[[Array], Any], *, features_method: str | None = None, axis_name: str = "batch"
 ) -> Model:

@@ -8,7 +8,7 @@ from typing import Any
 import flax.linen as nn
 from jax import Array
 
-from nu_ensembles.checks import check_whole
+from nu_ensembles.checks import check_whole, checked
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.activations import average_pool
 from nu_ensembles.models.builtin import built_in, dtype_name
@@ -22,7 +22,7 @@ class LeNet(nn.Module):
     """`[B, H, W, C]` (or `[B, H, W]`) `-> [B, n_classes]`, for images of at least 4×4."""
 
     n_classes: int
-    dtype: str = "float32"
+    dtype: Any = "float32"
     widths: tuple[int, int, int] = PUBLISHED_WIDTHS
 
     @nn.compact
@@ -46,7 +46,8 @@ class LeNet(nn.Module):
         return self(x, returned="both")
 
 
-def lenet(n_classes: int, dtype: str = "auto", widths: Sequence[int] = PUBLISHED_WIDTHS) -> Model:
+@checked
+def lenet(n_classes: int, dtype: Any = "auto", widths: Sequence[int] = PUBLISHED_WIDTHS) -> Model:
     """The published LeNet, or one of other widths. It has no dropout.
 
     Args:

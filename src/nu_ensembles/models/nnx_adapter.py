@@ -17,6 +17,7 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from jax import Array
 from jax.core import Tracer
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.adapting import accepted_arguments, adapted, always, check_method, train_flags
 from nu_ensembles.models.model import Model, split_variables
@@ -24,6 +25,7 @@ from nu_ensembles.models.model import Model, split_variables
 Path = tuple[Any, ...]
 
 
+@checked
 def from_nnx(factory: Any, *, features_method: str | None = None) -> Model:
     """Wraps an NNX module whose `__call__` takes a batch `x[B, …]` and returns logits `[B, C]`.
 

@@ -15,11 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError, MissingExtraError
 from nu_ensembles.models.adapting import adapted
 from nu_ensembles.models.model import Model
 
 
+@checked
 def from_torch(
     factory: Callable[[], Any],
     example: Any,
