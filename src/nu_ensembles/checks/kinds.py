@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from numbers import Real
 from typing import Any, Literal, NamedTuple, get_origin
 
-from nu_ensembles.checks.single import LONGEST_NAME, is_path
+from nu_ensembles.checks.single import LARGEST, LONGEST_NAME, is_path
 
 
 class Misfit(Exception):  # noqa: N818 (never leaves this room)
@@ -61,7 +61,8 @@ def kinds_of(annotation: Any, names: Mapping[str, Any]) -> list[Kind]:
     parts = [part for each in _parts(annotation, "|") for part in _spelt_out(each, names)]
     if any(part in _PATHS for part in parts):  # any text is not a path
         parts = [part for part in parts if part != "str"]
-    found = [_kind(part, names) for part in parts]
+    # None first: NumPy would make an array of it.
+    found = [_kind(part, names) for part in sorted(parts, key=lambda part: part != "None")]
     return [each for each in found if each is not None] if None not in found else []
 
 
@@ -79,6 +80,11 @@ def taken(value: Any, kinds: Sequence[Kind]) -> Any:
         except Exception:  # a value that cannot say what it is, is not of that kind
             continue
     raise Misfit
+
+
+def in_words(kinds: Sequence[Kind]) -> str:
+    """What an argument must be; None comes last."""
+    return " or ".join(sorted(dict.fromkeys(kind.words for kind in kinds), key=lambda words: words == "None"))
 
 
 def _parts(annotation: str, between: str) -> Iterator[str]:
@@ -109,11 +115,11 @@ def _kind(part: str, names: Mapping[str, Any]) -> Kind | None:
         return _mapping(found[1] == "str", kinds_of(found[2], names))
     if found := _MANY.fullmatch(part):
         of = kinds_of(found[1] or found[3], names)
-        inner = " or ".join(kind.words for kind in of) if of else "values"
+        inner = in_words(of) if of else "values"
         return Kind(lambda value: _many(value, of, ordered=found[2] is not None), f"a list ({inner} each)")
     if found := _TUPLE.fullmatch(part):
         of = [kinds_of(each, names) for each in _parts(found[1], ",")]
-        inner = ", ".join(" or ".join(kind.words for kind in each) if each else "anything" for each in of)
+        inner = ", ".join(in_words(each) if each else "anything" for each in of)
         return Kind(lambda value: _some(value, of), f"{len(of)} values{f' ({inner})' if any(of) else ''}")
     return None
 
@@ -124,7 +130,7 @@ def _mapping(text_keys: bool, of: Sequence[Kind]) -> Kind:
             raise Misfit
         return {key: taken(each, of) for key, each in value.items()} if of else value
 
-    inner = f" ({' or '.join(kind.words for kind in of)} each)" if of else ""
+    inner = f" ({in_words(of)} each)" if of else ""
     return Kind(take, f"a dict{' with text as keys' if text_keys else ''}{inner}")
 
 
@@ -134,12 +140,16 @@ def _many(value: Any, of: Sequence[Kind], ordered: bool) -> Any:
     Of entries of any kind the list itself is handed on. A set has no order: where that counts it is refused, elsewhere
     its entries come sorted.
     """
+    import numpy as np
+
     is_set = isinstance(value, set | frozenset)
     n_axes = getattr(value, "ndim", 1 if isinstance(value, Sequence | Set) else 0)
     if isinstance(value, str | bytes | bytearray | memoryview) or n_axes < 1 or (is_set and ordered):
         raise Misfit
     if n_axes > 1 and not any(kind is _ARRAY for kind in of) and of:
         raise Misfit
+    if n_axes > 1 and isinstance(value, np.ndarray):
+        return value  # arrays one after the other, as it is
     entries = sorted(value) if is_set else value
     return tuple(taken(each, of) for each in entries) if of else entries
 
@@ -166,7 +176,10 @@ def _whole(value: Any) -> int:
     if getattr(value, "shape", ()):
         raise Misfit
     # Who counts tells True from 1.
-    return value if isinstance(value, bool) else operator.index(value)
+    number = value if isinstance(value, bool) else operator.index(value)
+    if abs(number) > LARGEST:
+        raise Misfit
+    return number
 
 
 def _number(value: Any) -> Any:
@@ -210,7 +223,13 @@ def _array(value: Any) -> Any:
 
     if np.ma.is_masked(value):
         raise Misfit
-    return np.asarray(value)
+    array = np.asarray(value)
+    if array.dtype.kind == "O":
+        for each in array.ravel().tolist():
+            hash(each)  # a label, at least
+            if (isinstance(each, int) and abs(each) > LARGEST) or callable(each):
+                raise Misfit
+    return array
 
 
 _PATH = Kind(_path, f"a path (of names of at most {LONGEST_NAME} bytes)")

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from nu_ensembles.checks.kinds import Kind, Misfit, kinds_of, taken
+from nu_ensembles.checks.kinds import Kind, Misfit, in_words, kinds_of, taken
 from nu_ensembles.errors import InputError, shown
 
 P = ParamSpec("P")
@@ -56,5 +56,4 @@ def _taken(name: str, value: Any, kinds: Sequence[Kind]) -> Any:
     try:
         return taken(value, kinds)
     except Misfit:
-        words = " or ".join(dict.fromkeys(kind.words for kind in kinds))
-        raise InputError(f"{name} must be {words}, not {shown(value)}.") from None
+        raise InputError(f"{name} must be {in_words(kinds)}, not {shown(value)}.") from None

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Bytes of a name in a folder, and of a whole path: file systems take no longer ones.
 LONGEST_NAME, LONGEST_PATH = 255, 4095
+# Longer whole numbers count nothing, and are none of floating point.
+LARGEST = 1 << 256
 
 
 def check_whole(value: Any, name: str, least: int = 1, most: int | None = None) -> int:
@@ -25,7 +27,7 @@ def check_whole(value: Any, name: str, least: int = 1, most: int | None = None) 
         number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = None
-    if number is None or number < least:
+    if number is None or number < least or number > LARGEST:
         raise InputError(f"{name} must be a whole number of at least {least}, not {shown(value)}.")
     if most is not None and number > most:
         raise InputError(f"{name} must be at most {most}, not {shown(value)}.")
@@ -46,7 +48,7 @@ def _as_float(value: Any) -> float:
     """A real number, also NumPy's; NaN for anything else and for what floating point cannot hold."""
     try:
         return float(value) if isinstance(value, Real) else math.nan
-    except OverflowError:
+    except (TypeError, OverflowError):  # NumPy counts durations among the real numbers
         return math.nan
 
 
@@ -73,7 +75,9 @@ def check_array(value: Any, name: str) -> np.ndarray:
 
     try:
         return np.asarray(value)
-    except (TypeError, ValueError):
+    except MemoryError:
+        raise
+    except Exception:  # foreign arrays raise what they like: a tensor that wants its gradient, a key
         raise InputError(f"{name} cannot be taken as an array: give one whose rows are equally long.") from None
 
 

@@ -180,7 +180,7 @@ def which_labelled(y: np.ndarray, unlabeled_label: Any) -> np.ndarray:
     if not isinstance(marked, np.ndarray):  # labels of a type that cannot equal it
         return labelled
     if marked.all():
-        raise InputError(f"Every row is marked unlabelled (y == {unlabeled_label!r}); label some of them.")
+        raise InputError(f"Every row is marked unlabelled (y == {shown(unlabeled_label)}); label some of them.")
     return labelled & ~marked.astype(bool)
 
 
@@ -189,5 +189,5 @@ def wants_standardisation(standardize: bool | str, X: Any) -> bool:
     if not isinstance(standardize, str):
         return check_flag(standardize, "standardize, unless it is 'auto',")
     if standardize != "auto":
-        raise InputError(f"standardize must be True, False or 'auto', not {standardize!r}.")
+        raise InputError(f"standardize must be True, False or 'auto', not {shown(standardize)}.")
     return isinstance(X, RawTable) or (X.ndim == 2 and X.dtype != np.uint8)

@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
 )
 
 from nu_ensembles.calibration.pooling import WEIGHT_PRIOR, check_pooling, check_weights, pool, pooling_weights
-from nu_ensembles.checks import check_options, check_positive
+from nu_ensembles.checks import check_options, check_positive, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator.blend_folds import folds_for_weights
 from nu_ensembles.estimator.scored import ScoredClassifier
@@ -219,13 +219,13 @@ class Blend(ScoredClassifier, BaseEstimator):
 def check_classifiers(classifiers: Any) -> list[Any]:
     """Classifiers that can be cloned, fitted and asked for probabilities."""
     if not isinstance(classifiers, list | tuple) or not classifiers:
-        raise InputError(f"Blend takes a list of classifiers, [LogisticRegression(), …], not {classifiers!r}.")
+        raise InputError(f"Blend takes a list of classifiers, [LogisticRegression(), …], not {shown(classifiers)}.")
     for each in classifiers:
         if isinstance(each, type) or not all(hasattr(each, name) for name in ("fit", "get_params")):
-            raise InputError(f"Blend cannot use {each!r}; give classifiers, such as LogisticRegression().")
+            raise InputError(f"Blend cannot use {shown(each)}; give classifiers, such as LogisticRegression().")
         if not hasattr(each, "predict_proba"):
             raise InputError(
-                f"{each!r} has no predict_proba; choose a classifier with class probabilities, or wrap it in "
+                f"{shown(each)} has no predict_proba; choose a classifier with class probabilities, or wrap it in "
                 "sklearn.calibration.CalibratedClassifierCV."
             )
     return list(classifiers)
@@ -233,5 +233,5 @@ def check_classifiers(classifiers: Any) -> list[Any]:
 
 def _is_text(weights: Any, text: str) -> bool:
     if isinstance(weights, str) and weights != text:
-        raise InputError(f"weights must be {text!r} or a number for each classifier, not {weights!r}.")
+        raise InputError(f"weights must be {text!r} or a number for each classifier, not {shown(weights)}.")
     return isinstance(weights, str)

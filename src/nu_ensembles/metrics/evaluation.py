@@ -60,7 +60,7 @@ CORRECTED = frozenset(
 
 @checked
 def evaluate(
-    member_probs: ArrayLike | Sequence[ArrayLike],
+    member_probs: Sequence[ArrayLike] | ArrayLike,
     labels: ArrayLike,
     *,
     classes: ArrayLike | None = None,

@@ -12,7 +12,7 @@ from typing import Any
 import flax.linen as nn
 from jax import Array
 
-from nu_ensembles.checks import check_flag, check_positive, check_whole, checked
+from nu_ensembles.checks import check_flag, check_positive, check_whole, checked, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.builtin import built_in, dtype_name
 from nu_ensembles.models.layers import GroupedDense, Returned, SparseDense, dense, full_dtype, last_layer
@@ -87,7 +87,7 @@ def mlp(
         units of every hidden layer.
     """
     if not isinstance(hidden, Sequence):
-        raise InputError(f"hidden must list the units of each hidden layer, as in (64, 64), not {hidden!r}.")
+        raise InputError(f"hidden must list the units of each hidden layer, as in (64, 64), not {shown(hidden)}.")
     options = {
         "hidden": tuple(check_whole(units, "hidden") for units in hidden),
         "dropout": check_positive(dropout, "dropout", zero_allowed=True, below=1),

@@ -13,7 +13,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jax import Array
 
-from nu_ensembles.checks import check_whole, checked
+from nu_ensembles.checks import check_whole, checked, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.builtin import built_in, dtype_name
 from nu_ensembles.models.layers import BiasedReluConv, Returned, dense, full_dtype, last_layer
@@ -73,6 +73,6 @@ def signal(n_classes: int, filters: Sequence[int] = (32, 64, 64), dtype: Any = "
         float32 in any case.
     """
     if not isinstance(filters, Sequence) or isinstance(filters, str) or not filters:
-        raise InputError(f"filters must list those of each convolution, as in (32, 64, 64), not {filters!r}.")
+        raise InputError(f"filters must list those of each convolution, as in (32, 64, 64), not {shown(filters)}.")
     options = {"filters": tuple(check_whole(each, "filters") for each in filters), "dtype": dtype_name(dtype)}
     return built_in("signal", SignalNet, n_classes, options)
