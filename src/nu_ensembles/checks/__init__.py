@@ -10,6 +10,7 @@ from nu_ensembles.checks.single import (
     check_positive,
     check_whole,
     is_path,
+    refuse_foreign,
 )
 from nu_ensembles.errors import shown
 
@@ -24,5 +25,6 @@ __all__ = [
     "check_whole",
     "checked",
     "is_path",
+    "refuse_foreign",
     "shown",
 ]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from numbers import Real
 from typing import Any, Literal, NamedTuple, get_origin
 
-from nu_ensembles.checks.single import LARGEST, LONGEST_NAME, is_path
+from nu_ensembles.checks.single import LARGEST, LONGEST_NAME, check_flag, is_path
 
 
 class Misfit(Exception):  # noqa: N818 (never leaves this room)
@@ -199,11 +199,7 @@ def _text(value: Any) -> str:
 
 
 def _flag(value: Any) -> bool:
-    import numpy as np
-
-    if not isinstance(value, bool | np.bool_ | int | np.integer) or value not in (0, 1):
-        raise Misfit
-    return bool(value)
+    return check_flag(value, "it")
 
 
 def _path(value: Any) -> Any:

@@ -56,7 +56,12 @@ def check_flag(value: Any, name: str) -> bool:
     """True or False, also as NumPy has them, or as 1 and 0."""
     import numpy as np
 
-    if isinstance(value, bool | np.bool_ | int | np.integer) and value in (0, 1):
+    # NumPy counts durations among the whole numbers.
+    if (
+        isinstance(value, bool | np.bool_ | int | np.integer)
+        and not isinstance(value, np.timedelta64)
+        and value in (0, 1)
+    ):
         return bool(value)
     raise InputError(f"{name} must be True or False, not {shown(value)}.")
 
@@ -79,6 +84,17 @@ def check_array(value: Any, name: str) -> np.ndarray:
         raise
     except Exception:  # foreign arrays raise what they like: a tensor that wants its gradient, a key
         raise InputError(f"{name} cannot be taken as an array: give one whose rows are equally long.") from None
+
+
+def refuse_foreign(value: Any, name: str) -> None:
+    """Refuses an array of others that will not become one of NumPy's, such as a tensor on another device.
+
+    scikit-learn would hand on whatever such an array raises.
+    """
+    import numpy as np
+
+    if hasattr(value, "__array__") and not isinstance(value, np.ndarray):
+        check_array(value, name)
 
 
 def check_numbers(value: Any, name: str) -> np.ndarray:

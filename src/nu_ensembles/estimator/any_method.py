@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples
 
@@ -177,7 +178,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         X: Any,
         y: Any,
         X_unlabeled: Any = None,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         validation: tuple[Any, Any] | None = None,
     ) -> Self:
         """Trains the ensemble.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, _safe_indexing, check_random_state, get_tags
 from sklearn.utils.validation import (
@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
 )
 
 from nu_ensembles.calibration.pooling import WEIGHT_PRIOR, check_pooling, check_weights, pool, pooling_weights
-from nu_ensembles.checks import check_options, check_positive, shown
+from nu_ensembles.checks import check_options, check_positive, checked, refuse_foreign, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator.blend_folds import folds_for_weights
 from nu_ensembles.estimator.scored import ScoredClassifier
@@ -74,7 +74,8 @@ class Blend(ScoredClassifier, BaseEstimator):
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None) -> Self:
+    @checked
+    def fit(self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learns the weights out of fold, then fits every classifier on all rows.
 
         Args:
@@ -93,6 +94,7 @@ class Blend(ScoredClassifier, BaseEstimator):
             raise InputError("None of the classifiers has a fit that takes X_unlabeled; leave it out or add one.")
         if y is None:
             raise InputError("This classifier requires y to be passed, but the target y is None.")
+        refuse_foreign(y, "y")
         X, y = self._rows(X, reset=True), _check_y(y, estimator=self)
         check_consistent_length(X, y)
         check_targets(y)
@@ -156,6 +158,7 @@ class Blend(ScoredClassifier, BaseEstimator):
         """X in a form that can be sliced; data frames stay what they are, for classifiers that take text."""
         if hasattr(X, "columns"):
             return validate_data(self, X, reset=reset, skip_check_array=True)
+        refuse_foreign(X, "X")
         sparse = self.__sklearn_tags__().input_tags.sparse
         return validate_data(
             self, X, reset=reset, accept_sparse=sparse, dtype=None, allow_nd=True, ensure_all_finite=False
