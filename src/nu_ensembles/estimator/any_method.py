@@ -178,7 +178,7 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
         X: Any,
         y: Any,
         X_unlabeled: Any = None,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: float | ArrayLike | None = None,
         validation: tuple[Any, Any] | None = None,
     ) -> Self:
         """Trains the ensemble.
@@ -190,7 +190,6 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
           sample_weight: `[n]`.
           validation: `(X, y)` that takes the place of the folds wherever something is chosen.
         """
-        check_options(self.get_params(deep=False), type(self))
         seed = seed_of(self.random_state)
         problem = problem_of(self, X, y, X_unlabeled, sample_weight)
         key = random_key(seed)
@@ -236,6 +235,8 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             x, labels = labelled_pair(validation)
             held_out = problem.further_rows(rows_beside(x, "the validation x"), labels, "the validation x")
         method, how = self._method_and_search(wanted)
+        # What has a sentence of its own was refused above.
+        check_options(self.get_params(deep=False), type(self))
         max_iter = check_whole(self.max_iter, "max_iter")
         settings = Settings(
             batch_size=self.batch_size,

@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
 )
 
 from nu_ensembles.calibration.pooling import WEIGHT_PRIOR, check_pooling, check_weights, pool, pooling_weights
-from nu_ensembles.checks import check_options, check_positive, checked, refuse_foreign, shown
+from nu_ensembles.checks import check_positive, checked, refuse_foreign, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator.blend_folds import folds_for_weights
 from nu_ensembles.estimator.scored import ScoredClassifier
@@ -75,7 +75,7 @@ class Blend(ScoredClassifier, BaseEstimator):
         self.random_state = random_state
 
     @checked
-    def fit(self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: float | ArrayLike | None = None) -> Self:
         """Learns the weights out of fold, then fits every classifier on all rows.
 
         Args:
@@ -85,7 +85,6 @@ class Blend(ScoredClassifier, BaseEstimator):
             `GridSearchCV`.
           sample_weight: `[n]`, handed to those whose `fit` takes it, and heeded where weights are learnt.
         """
-        check_options(self.get_params(deep=False), type(self))
         check_pooling(self.pooling)
         prior = check_positive(self.weight_prior, "weight_prior", zero_allowed=True)
         classifiers = check_classifiers(self.classifiers)

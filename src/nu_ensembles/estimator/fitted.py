@@ -65,7 +65,7 @@ class FittedEnsemble(ScoredClassifier):
         return self.classes_[probabilities.argmax(axis=1)]
 
     @checked
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: float | ArrayLike | None = None) -> float:
         """Accuracy on the labelled rows; those without a label, or marked by `unlabeled_label`, are left out.
 
         Args:

@@ -16,7 +16,7 @@ class ScoredClassifier(ClassifierMixin):
     """A classifier whose `score` refuses labels that cannot be told apart."""
 
     @checked
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: float | ArrayLike | None = None) -> float:
         """Accuracy on labelled rows.
 
         Args:

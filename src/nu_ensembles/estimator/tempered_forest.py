@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from nu_ensembles.checks import check_options, check_positive, check_whole, checked, refuse_foreign
+from nu_ensembles.checks import check_positive, check_whole, checked, refuse_foreign
 from nu_ensembles.companion import Forest, grow
 from nu_ensembles.companion.trees import Trees
 from nu_ensembles.errors import InputError
@@ -60,7 +60,7 @@ class TemperedForest(ScoredClassifier, BaseEstimator):
         self.n_jobs = n_jobs
 
     @checked
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: float | ArrayLike | None = None) -> Self:
         """Grows the trees, then fits the temperature.
 
         Args:
@@ -68,7 +68,6 @@ class TemperedForest(ScoredClassifier, BaseEstimator):
           y: `[n]`, labels of any type.
           sample_weight: `[n]`.
         """
-        check_options(self.get_params(deep=False), type(self))
         n_trees = check_whole(self.n_estimators, "n_estimators")
         prior = check_positive(self.temperature_prior, "temperature_prior", zero_allowed=True)
         if y is None:

@@ -44,7 +44,7 @@ def fit(
     seed: int | Array = 0,
     *,
     steps: int | None = None,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: float | ArrayLike | None = None,
     classes: Sequence[Any] | np.ndarray | None = None,
     standardize: bool | None = None,
     column_types: ColumnTypes | None = None,
