@@ -1,6 +1,6 @@
 """Rules for beta under shift, compared on trainings that are kept (`deployment_bank.py`): nothing is trained here.
 
-    python benchmarks/deployment_rules.py development=FOLDER confirming=FOLDER --out results/deployment-rules.json
+    NU_ENSEMBLES_DATA=DATA python benchmarks/deployment_rules.py FOLDER --out results/deployment-rules.json
 
 A rule sees what a fit would see and takes a candidate and a stop; what it took is scored on the deployment's test rows,
 against the standard ensemble that was stopped early out of fold. Shifts hurt where that ensemble's ECE there is above
@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from deployment_candidates import BY_LOSS, Rule, Run, Taken, price, rules_of
+from deployment_candidates import RULES, Rule, Run, Taken, losses, own
+from deployment_runs import UNSHIFTED, role_of
 from nu_ensembles.calibration import FittedOtherPriors
 from nu_ensembles.deployment import estimate_priors
 from nu_ensembles.deployment.accuracy import accuracy_under_shift
-from nu_ensembles.deployment.rule import decide
 from nu_ensembles.problem import prepare
 from nu_ensembles.storage import write_json
 from nu_ensembles.training import environment
@@ -30,51 +30,60 @@ HURTS = 0.05
 
 
 def summary(runs: list[Run], rule: Rule) -> dict[str, Any]:
+    """A rule on runs: changes of NLL and ECE against the standard ensemble, where the shift hurts and where not."""
     scores = [run.scored(rule(run)) for run in runs]
     test, source, change = (np.array([each[name] for each in scores]) for name in ("test", "source", "ece"))
     hurts = np.array([run.at("ece_test") > HURTS for run in runs])
-
     too_sure = hurts & np.array([run.at("conf_test") > run.at("acc_test") for run in runs])
 
     def relative(logarithms: np.ndarray, of: Callable[..., Any]) -> float | None:
         return float(np.expm1(of(logarithms))) if len(logarithms) else None
 
+    def share(which: np.ndarray) -> float | None:
+        return float(which.mean()) if len(which) else None
+
     return {
         "n_hurting": int(hurts.sum()),
         "hurting": relative(test[hurts], np.mean),
         "hurting_worst": relative(test[hurts], np.max),
-        "ece_lower": float((change[hurts] < 0).mean()),
+        "hurting_worse": share(np.expm1(test[hurts]) > 0.1),
+        "ece_lower": share(change[hurts] < 0),
         "n_too_sure": int(too_sure.sum()),
         "too_sure": relative(test[too_sure], np.mean),
-        "too_sure_ece_lower": float((change[too_sure] < 0).mean()),
+        "too_sure_ece_lower": share(change[too_sure] < 0),
         "n_harmless": int((~hurts).sum()),
         "harmless": relative(test[~hurts], np.mean),
         "harmless_worst": relative(test[~hurts], np.max),
-        "harmless_worse": float((np.expm1(test[~hurts]) > 0.01).mean()) if (~hurts).any() else None,
+        "harmless_worse": share(np.expm1(test[~hurts]) > 0.01),
         "source": relative(source, np.mean),
         "source_worst": relative(source, np.max),
-        "source_worse": float((np.expm1(source) > 0.02).mean()),
+        "source_worse": share(np.expm1(source) > 0.02),
     }
 
 
 def accuracy_errors(runs: list[Run]) -> dict[str, float]:
-    """How far estimates of the accuracy on the unlabelled rows were off."""
-    true, estimates = [], []
-    for run in runs:
-        found, taken = decide(run.evidence()), price(run)
-        true.append(run.at("acc_u", taken.candidate, taken.stop))
-        confidence = run.at("conf_u", taken.candidate, taken.stop)
-        estimates.append(accuracy_under_shift(confidence, found.flipped))
-    true = np.array(true)
-    middle = np.array([each.accuracy for each in estimates])
-    inside = np.array([each.low <= t <= each.high for each, t in zip(estimates, true, strict=True)])
-    others = {name: np.array([run.at(name) for run in runs]) for name in ("conf_u", "agree_u")}
+    """How far estimates of the accuracy of what the rule takes were off, on unlabelled rows."""
+    opinions = [run.opinions() for run in runs]
+    confidences = [run.at("conf_u", own(run).beta) for run in runs]
+    estimates = [accuracy_under_shift(*each) for each in zip(opinions, confidences, strict=True)]
+    true = np.array([run.at("acc_u", own(run).beta) for run in runs])
+    errors = np.abs([each.accuracy for each in estimates] - true)
+    inside = [each.low <= t <= each.high for each, t in zip(estimates, true, strict=True)]
+    alone = {
+        "confidence": [each.confidence for each in opinions],
+        "threshold": [each.threshold for each in opinions],
+        "neighbours": [each.neighbours for each in opinions],
+        "agreement": [run.at("agree_u") for run in runs],
+        "own_confidence": confidences,
+        "opinions": [each.accuracy for each in opinions],
+    }
     return {
-        "mean_absolute_error": float(np.abs(middle - true).mean()),
-        "largest_error": float(np.abs(middle - true).max()),
-        "covered": float(inside.mean()),
-        "of_confidence": float(np.abs(others["conf_u"] - true).mean()),
-        "of_agreement": float(np.abs(others["agree_u"] - true).mean()),
+        "mean_absolute_error": float(errors.mean()),
+        "median_error": float(np.median(errors)),
+        "largest_error": float(errors.max()),
+        "covered": float(np.mean(inside)),
+        "width": float(np.mean([each.high - each.low for each in estimates])),
+        **{f"of_{name}": float(np.abs(np.array(values) - true).mean()) for name, values in alone.items()},
     }
 
 
@@ -87,20 +96,18 @@ def with_labels(runs: list[Run]) -> dict[str, float]:
     for run in runs:
         if run.at("ece_test") <= HURTS:
             continue
-        candidates = [0, *run.of_kind(BY_LOSS, 1.0)]
-        y = run.arrays["y_u"][: run.arrays["u"].shape[2]]
-        own = np.arange(len(y)), y
-        losses = np.stack([-np.log(np.maximum(run.rows("u", each)[own], 1e-30)) for each in candidates])
-        gains = [run.scored(Taken(each, run.best))["test"] for each in candidates]
-        # Of the rows' spreads those on unlabelled rows come after those out of fold.
-        start = run.arrays["oof"].shape[2]
-        spread = run.arrays["spread"][0, run.at_best, start : start + len(y)].astype(np.float64)
+        y = run.labels("u")
+        of_rows = np.stack([losses(run.rows("u", beta), y) for beta in run.betas])
+        gains = [run.scored(Taken(beta))["test"] for beta in run.betas]
+        # Members disagree most where most of their pairs do; the first five votes are of those on all labels.
+        votes = run.arrays["u_votes"][0, :5]
+        agreement = sum((votes == each).mean(axis=0) ** 2 for each in range(run.arrays["u"].shape[-1]))
         rng = np.random.default_rng(0)
         for n in (10, 20, 50):
             if n > len(y):
                 continue
-            drawn = [gains[int(losses[:, rng.permutation(len(y))[:n]].mean(axis=1).argmin())] for _ in range(20)]
-            ranked = gains[int(losses[:, np.argsort(-spread, kind="stable")[:n]].mean(axis=1).argmin())]
+            drawn = [gains[int(of_rows[:, rng.permutation(len(y))[:n]].mean(axis=1).argmin())] for _ in range(20)]
+            ranked = gains[int(of_rows[:, np.argsort(agreement, kind="stable")[:n]].mean(axis=1).argmin())]
             found.setdefault(f"{n} drawn", []).append(float(np.mean(drawn)))
             found.setdefault(f"{n} ranked", []).append(ranked)
         found.setdefault("all of the test's", []).append(min(gains))
@@ -113,19 +120,15 @@ def moved_to_priors(runs: list[Run]) -> list[dict[str, Any]]:
     for run in runs:
         rows = shifts.load(run.name, int(run.seed), int(run.n_labels))
         problem = prepare(rows.x, rows.y, rows.x_unlabeled, standardize=rows.x.ndim == 2)
-        out_of_fold, y = run.rows("oof", 0), run.arrays["y"]
         assert problem.x_unlabeled is not None
-        n = len(out_of_fold)
-        both = (part.reshape(len(part), -1) for part in (problem.x[:n], problem.x_unlabeled))
-        classes = range(rows.n_classes)
-        priors = estimate_priors(classes, out_of_fold, y[:n], run.rows("u", 0), *both)
+        out_of_fold, y = run.rows("oof"), run.arrays["y"].astype(np.int64)
+        both = (part.reshape(len(part), -1) for part in (problem.x, problem.x_unlabeled))
+        priors = estimate_priors(range(rows.n_classes), out_of_fold, y, run.rows("u"), *both)
         change = 0.0
         if priors is not None:
-            before, labels = run.rows("test", 0), run.arrays["y_test"][: run.arrays["test"].shape[2]]
+            before, labels = run.rows("test"), run.labels("test")
             after = FittedOtherPriors(rows.n_classes, priors.ratio).apply(before)
-            own = np.arange(len(labels)), labels
-            nll = [-np.log(np.maximum(p[own], 1e-30)).mean() for p in (after, before)]
-            change = float(nll[0] / nll[1] - 1)
+            change = float(losses(after, labels).mean() / losses(before, labels).mean() - 1)
         shares = [np.bincount(each, minlength=rows.n_classes) + 0.5 for each in (rows.y, rows.y_unlabeled)]
         ratio = np.log(shares[0] / shares[0].sum()) - np.log(shares[1] / shares[1].sum())
         factor = float(np.exp(np.abs(ratio).max()))
@@ -134,46 +137,42 @@ def moved_to_priors(runs: list[Run]) -> list[dict[str, Any]]:
     return found
 
 
-def without_shift(folder: Path) -> list[Run]:
-    """The runs without shift, or with other class shares alone."""
-    return [run for path in sorted(folder.glob("*.npz")) if (run := Run(path)).name.endswith((".same", ".priors"))]
-
-
 def read(folder: Path) -> list[Run]:
-    """The runs of real shifts, each once: a small table gives the same rows for two numbers of labels."""
+    """The runs, each once: a small table gives the same rows for two numbers of labels."""
     found: dict[Any, Run] = {}
     for path in sorted(folder.glob("*.npz")):
-        if path.stem.endswith(".part"):
-            continue
         run = Run(path)
-        if not run.name.endswith((".same", ".priors")):
-            found.setdefault((run.name, run.seed, len(run.arrays["y"])), run)
+        found.setdefault((run.network, run.name, run.seed, len(run.arrays["y"])), run)
     return list(found.values())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="+", help="ROLE=FOLDER, as of deployment_bank.py")
+    parser.add_argument("folders", nargs="+", type=Path, help="as of deployment_bank.py")
     parser.add_argument("--out", type=Path, default=Path("results/deployment-rules.json"))
     options = parser.parse_args()
-    found: dict[str, Any] = {"command": f"python {Path(__file__).name} ROLE=FOLDER …", "environment": environment()}
+    found: dict[str, Any] = {"command": f"python benchmarks/{Path(__file__).name} FOLDER", "environment": environment()}
     found["roles"] = {}
-    for word in options.folders:
-        role, folder = word.split("=", 1)
-        runs = read(Path(folder))
-        rules = {name: summary(runs, rule) for name, rule in rules_of(runs).items()}
-        seeds = sorted({int(run.seed) for run in runs})
-        found["roles"][role] = {
-            "seeds": seeds,
-            "shifts": sorted({run.name for run in runs}),
-            "rules": rules,
-            "accuracy": accuracy_errors(runs),
-            "with_labels": with_labels(runs),
-            "priors": moved_to_priors(without_shift(Path(folder))),
-        }
-        print(role, len(runs), found["roles"][role]["accuracy"])
-        for name, of_rule in rules.items():
-            print(f"  {name:52s}", {key: round(v, 3) for key, v in of_rule.items() if v is not None})
+    runs = [run for folder in options.folders for run in read(folder)]
+    found["priors"] = moved_to_priors([run for run in runs if run.name.endswith(UNSHIFTED)])
+    for role in ("development", "confirming"):
+        # Where the test tells no difference no rule is asked; rows of iris are too few for any of it.
+        of_role = [
+            run for run in runs if role_of(run.name) == role and run.differs and not run.name.startswith("iris.")
+        ]
+        for network in sorted({run.network for run in of_role}):
+            here = [run for run in of_role if run.network == network]
+            title = f"{role}, {network}"
+            found["roles"][title] = {
+                "seeds": sorted({int(run.seed) for run in here}),
+                "shifts": sorted({run.name for run in here}),
+                "rules": {name: summary(here, rule) for name, rule in RULES.items()},
+                "accuracy": accuracy_errors(here),
+                "with_labels": with_labels(here),
+            }
+            print(title, len(here), found["roles"][title]["accuracy"])
+            for name, scores in found["roles"][title]["rules"].items():
+                print(f"  {name:52s}", {key: round(v, 3) for key, v in scores.items() if v is not None})
     write_json(options.out, found)
 
 

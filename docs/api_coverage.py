@@ -73,7 +73,7 @@ def lacks() -> list[str]:
 
 def _lacks_of(name: str, value: Any, below: str) -> Iterator[str]:
     if inspect.isclass(value):
-        yield from _undescribed(name, inspect.getdoc(value), _fields(value))
+        yield from _undescribed(name, _docstring(value), _fields(value))
         for own_name, member in inspect.getmembers(value):
             if own_name[0] != "_" and _is_ours(member) and not _said_at_the_protocol(value, own_name):
                 parameters = [] if isinstance(member, property) else _parameters(member)
@@ -92,6 +92,13 @@ def _undescribed(name: str, docstring: str | None, parameters: list[str]) -> Ite
     for parameter in parameters:
         if parameter not in described:
             yield f"{name} says nothing of its parameter {parameter}"
+
+
+def _docstring(cls: type) -> str:
+    """That of a class, and of the base whose attributes it says it has."""
+    own = inspect.getdoc(cls) or ""
+    bases = [each for each in cls.__mro__[1:] if f"Attributes: those of `{each.__name__}`" in own]
+    return "\n\n".join([own, *(inspect.getdoc(each) or "" for each in bases)])
 
 
 def _fields(cls: type) -> list[str]:

@@ -12,8 +12,14 @@ TITLES = {
     "examined": "Looked at while the rule was changed",
     "confirming": "Not seen before it was frozen",
     "ramps": "Looked at again, when perceptrons had got ramps",
+    "development, mlp": "Developed on, perceptrons",
+    "development, lenet": "Developed on, LeNet",
+    "confirming, mlp": "Other tables and shifts, perceptrons",
+    "confirming, lenet": "Other shifts, LeNet",
 }
 
+# A table of fewer runs says nothing.
+FEWEST_RUNS = 4
 # The ECE of the standard ensemble above which a shift counts as one that hurts.
 HURTS = 0.05
 
@@ -44,10 +50,12 @@ def _rules(name: str) -> str:
     """Every rule on every role: NLL where the shift hurts and where it does not, ECE, and the source."""
     found = stored(name)
     parts = []
-    head = ["rule", "NLL where it hurts", "worst", "ECE lower", "NLL where too sure", "ECE lower"]
-    head += ["NLL where harmless", "worst", "source NLL", "worst"]
+    head = ["rule", "NLL where it hurts", "worst", "> +10 %", "ECE lower", "NLL where too sure", "ECE lower"]
+    head += ["NLL where harmless", "worst", "source NLL", "worst", "> +2 %"]
     for role, of_role in found["roles"].items():
         first = next(iter(of_role["rules"].values()))
+        if first["n_hurting"] < FEWEST_RUNS:
+            continue
         seeds = ", ".join(map(str, of_role["seeds"]))
         counts = (
             f"{first['n_hurting']} runs on which the shift hurts ({first['n_too_sure']} of them because the standard "
@@ -69,6 +77,7 @@ def _cells(scores: dict[str, Any]) -> list[str]:
     return [
         _percent(scores["hurting"]),
         _percent(scores["hurting_worst"], 0),
+        _share(scores.get("hurting_worse")),
         _share(scores["ece_lower"]),
         _percent(scores["too_sure"]),
         _share(scores["too_sure_ece_lower"]),
@@ -76,23 +85,27 @@ def _cells(scores: dict[str, Any]) -> list[str]:
         _percent(scores["harmless_worst"], 0),
         _percent(scores["source"]),
         _percent(scores["source_worst"], 0),
+        _share(scores["source_worse"]),
     ]
 
 
 def priors() -> str:
     """What moving probabilities to other class shares did."""
-    found = stored("deployment-rules-of-two")
-    runs = [run for of_role in found["roles"].values() for run in of_role["priors"]]
-    head = ["deployment", "runs", "moved", "NLL of these", "worst of these"]
+    found = stored("deployment-rules")
+    runs = found["priors"]
+    head = ["deployment", "runs", "moved", "NLL of these", "worst of these", "NLL of all runs"]
+    of_shares = [run for run in runs if run["kind"] == "priors"]
     kinds = {
         "no shift": [run for run in runs if run["kind"] == "same"],
-        "other shares alone": [run for run in runs if run["kind"] == "priors"],
+        "other shares alone, by a factor of two or more": [run for run in of_shares if run["factor"] >= 2],
+        "by less": [run for run in of_shares if run["factor"] < 2],
     }
     rows = []
     for title, of_kind in kinds.items():
         moved = [run["nll"] for run in of_kind if run["moved"]]
         mean = sum(moved) / len(moved) if moved else None
-        numbers = [_percent(mean), _percent(max(moved)) if moved else "–"]
+        of_all = statistics.geometric_mean(1 + run["nll"] for run in of_kind) - 1
+        numbers = [_percent(mean), _percent(max(moved)) if moved else "–", _percent(of_all)]
         rows.append([title, str(len(of_kind)), str(len(moved)), *numbers])
     return "\n".join([*table(head, rows), "", _source(found), ""])
 
@@ -103,7 +116,9 @@ def labels() -> str:
     names = list(next(iter(found["roles"].values()))["with_labels"])
     rows = []
     for role, of_role in found["roles"].items():
-        own = of_role["rules"]["price against flips (the package's rule)"]["hurting"]
+        own, n = (of_role["rules"]["the package's rule"][name] for name in ("hurting", "n_hurting"))
+        if n < FEWEST_RUNS:
+            continue
         rows.append([TITLES[role], _percent(own), *(_percent(of_role["with_labels"].get(name)) for name in names)])
     return "\n".join([*table(["runs", "no label (the rule)", *names], rows), "", _source(found), ""])
 
@@ -111,18 +126,22 @@ def labels() -> str:
 def accuracy() -> str:
     """How far estimates of the accuracy were off."""
     found = stored("deployment-rules")
-    head = [
-        "runs",
-        "mean absolute error",
-        "of the confidence",
-        "of members' agreement",
-        "largest",
-        "within the interval",
-    ]
+    names = {
+        "mean_absolute_error": "mean absolute error",
+        "median_error": "median",
+        "largest_error": "largest",
+        "of_own_confidence": "of the confidence alone",
+        "of_opinions": "of the three opinions' mean",
+        "of_confidence": "of the first: confidence",
+        "of_threshold": "of the second: threshold",
+        "of_neighbours": "of the third: neighbours",
+        "of_agreement": "of members' agreement",
+        "width": "width of the interval",
+    }
+    head = ["runs", *names.values(), "within the interval"]
     rows = []
     for role, of_role in found["roles"].items():
         scores = of_role["accuracy"]
-        names = ("mean_absolute_error", "of_confidence", "of_agreement", "largest_error")
         rows.append([TITLES[role], *(f"{scores[name]:.3f}" for name in names), _share(scores["covered"])])
     return "\n".join([*table(head, rows), "", _source(found), ""])
 
@@ -207,10 +226,10 @@ def scaling() -> str:
 def _source(found: dict[str, Any]) -> str:
     versions = found["environment"]["versions"]
     return (
-        f"By `benchmarks/deployment_rules.py` on trainings that `benchmarks/deployment_bank.py` kept (jax "
-        f"{versions['jax']}, CPU): perceptrons of 64-64, five members. NLL: geometric mean of the ratio to the "
-        "standard ensemble that was stopped early out of fold. Where fewer candidates were trained, rules, also those "
-        "named oracle, choose among these."
+        f"By `benchmarks/deployment_rules.py` (jax {versions['jax']}) on trainings that "
+        "`benchmarks/deployment_bank.py` kept, five members. NLL: geometric mean of the ratio to the standard ensemble "
+        "that was stopped early out of fold. Where fewer candidates were trained, rules, also those named oracle, "
+        "choose among these."
     )
 
 

@@ -80,6 +80,7 @@ MAKER = Maker(
     tables={
         "table-networks.md": functools.partial(networks, "table-networks"),
         "table-ramps.md": functools.partial(networks, "table-ramps"),
+        "table-inputs.md": functools.partial(networks, "table-inputs"),
         "rivals.md": functools.partial(study, "rivals", (leaders_section,), says_where_from=False),
         "rivals-aims.md": functools.partial(study, "rivals", (targets_section,), says_where_from=False),
         "rivals-budgets.md": functools.partial(study, "rivals", (budgets_section,), says_where_from=False),

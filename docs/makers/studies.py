@@ -18,7 +18,7 @@ from nu_ensembles_studies.experiments.corruptions import SEVERITIES, by_severity
 from nu_ensembles_studies.experiments.cost import cost_section
 from nu_ensembles_studies.experiments.deployment import methods_section, shifts_section
 from nu_ensembles_studies.experiments.ensemble_size import TOLERANCE, by_size, plateau
-from nu_ensembles_studies.experiments.ensembles import overall_section
+from nu_ensembles_studies.experiments.ensembles import chains_section, overall_section, steps_section
 from nu_ensembles_studies.experiments.methods import method_table
 from nu_ensembles_studies.experiments.unlabelled_size import FIXED_STEPS, FIXED_VISITS
 from nu_ensembles_studies.pages.claims import claims_section
@@ -245,12 +245,14 @@ def _origin(results: Results) -> str:
     """What is missing, and the commands that measured the rest."""
     missing = len(results.missing())
     left = f"{missing} of {missing + len(results.records)} cells have not been trained yet. " if missing else ""
-    device, jax = results.about["environment"]["device"], results.about["environment"]["versions"]["jax"]
+    about = results.about["environment"]
+    makers = {f"{maker['device']}, jax {maker['jax']}": None for maker in results.makers()}
+    on = " and ".join(makers) if len(makers) > 1 else f"{about['device']}, jax {about['versions']['jax']}"
     commands = list(dict.fromkeys(results.about["commands"]))
     by = ", ".join(f"`{command}`" for command in commands)
     if len(commands) > MOST_COMMANDS:
         by = f"{len(commands)} runs of `nu-ensembles study {results.study.name}`, whose commands stand in `results/`,"
-    return f"{left}By {by} on {device}, jax {jax}."
+    return f"{left}By {by} on {on}."
 
 
 def _markdown(shown: SortableTable) -> list[str]:
@@ -266,8 +268,11 @@ MAKER = Maker(
         "deployment-cifar.md": functools.partial(study, "deployment-cifar", (methods_section, shifts_section)),
         "deployment-fresh.md": functools.partial(study, "deployment-fresh", (methods_section, shifts_section)),
         "auto-safety-study.md": functools.partial(study, "auto-safety-study", (auto_section,)),
+        "auto-safety-fresh.md": functools.partial(study, "auto-safety-fresh", (auto_section,)),
         "auto-safety-lenet.md": functools.partial(study, "auto-safety-lenet", (auto_section,)),
         "ensembles.md": functools.partial(study, "ensembles", (overall_section,)),
+        "ensembles-steps.md": functools.partial(study, "ensembles", (steps_section,)),
+        "ensembles-chains.md": functools.partial(study, "ensembles", (chains_section,)),
         "methods-digits.md": functools.partial(study, "methods-digits", (method_table, scores_section)),
         "table1-claims.md": functools.partial(study, "table1", (claims_section,), says_where_from=False),
         "table1.md": functools.partial(study, "table1", WHOLE),

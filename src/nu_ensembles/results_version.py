@@ -6,6 +6,6 @@ and seed: a loss, an optimiser's default, an initialisation, a draw, the choice 
 speed leave it alone, as long as the bits stay the same.
 """
 
-RESULTS_VERSION = 3
+RESULTS_VERSION = 4
 # What results name as the code that made them. Older files hold twelve digits there, a fingerprint of the source.
 RESULTS_CODE = f"results-{RESULTS_VERSION}"

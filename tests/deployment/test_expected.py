@@ -13,10 +13,12 @@ from nu_ensembles.deployment import DeploymentExpectation, confirm, expect
 from nu_ensembles.deployment.accuracy import (
     AccuracyEstimate,
     accuracy_by_agreement,
+    accuracy_by_validation,
     accuracy_under_shift,
     accuracy_without_shift,
     pair_agreement,
 )
+from nu_ensembles.deployment.opinions import Opinions, nearest_labels, opinions
 from nu_ensembles.errors import InputError
 
 # Eight rows of two classes; the classifier says .9 of all.
@@ -30,11 +32,31 @@ def of_accuracy(accuracy: float, around: float = 0.1) -> AccuracyEstimate:
 # The estimate
 
 
-def test_under_shift_it_is_the_confidence_and_predictions_that_turn_over_make_it_less_certain():
-    found = accuracy_under_shift(confidence=0.6, flipped=0.25)
-    assert found.accuracy == pytest.approx(0.6)
-    assert (found.low, found.high) == (pytest.approx(0.6 - 0.24 - 0.1), pytest.approx(0.6 + 0.25 + 0.025))
-    assert found.differs
+def test_under_shift_it_lies_between_the_confidence_and_three_opinions_and_is_less_certain_where_they_differ():
+    agreed = accuracy_under_shift(Opinions(0.6, 0.6, 0.6), confidence=0.5)
+    assert (agreed.accuracy, agreed.low, agreed.high) == pytest.approx((0.55, 0.55 - 0.12, 0.55 + 0.12))
+    assert agreed.differs
+    apart = accuracy_under_shift(Opinions(0.9, 0.5, 0.7), confidence=0.7)
+    assert (apart.accuracy, apart.low, apart.high) == pytest.approx((0.7, 0.7 - 0.12 - 0.2, 1.0))
+
+
+def test_the_three_opinions_are_of_the_rows_that_were_predicted():
+    there = np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]])
+    # Out of fold three of four are right, so the threshold leaves a quarter of these below it: .6 and a little.
+    here = np.array([[0.95, 0.05], [0.9, 0.1], [0.7, 0.3], [0.6, 0.4]])
+    found = opinions(there, here, np.array([0, 0, 0, 1]), nearest=np.array([0, 1, 1, 1]))
+    assert found.confidence == pytest.approx(0.75)
+    assert found.threshold == pytest.approx(0.75)
+    assert found.neighbours == pytest.approx(0.5)
+    assert found.accuracy == pytest.approx(2 / 3)
+    assert found.spread == pytest.approx(0.25)
+
+
+def test_the_nearest_labelled_rows_say_the_class_and_images_are_rows_too():
+    x = np.array([0.0, 0.1, 0.2, 5.0, 5.1, 5.2])[:, None, None] * np.ones((6, 2, 2))
+    rows = np.array([0.05, 4.9])[:, None, None] * np.ones((2, 2, 2))
+    assert nearest_labels(x, np.array([3, 3, 3, 8, 8, 8]), rows).tolist() == [3, 8]
+    assert nearest_labels(x[:2], np.array([1, 0]), rows).tolist() == [0, 0]  # fewer rows than neighbours
 
 
 def test_without_a_probe_agreement_of_members_takes_its_place():
@@ -56,10 +78,21 @@ def test_few_unlabelled_rows_vary_themselves():
     assert few.high - few.low > 1.5 * (many.high - many.low)
 
 
-@given(st.floats(0, 1), st.floats(0, 1))
-def test_an_interval_holds_its_estimate_and_stays_between_zero_and_one(confidence, flipped):
-    found = accuracy_under_shift(confidence, flipped)
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_an_interval_holds_its_estimate_and_stays_between_zero_and_one(before, threshold, neighbours, confidence):
+    found = accuracy_under_shift(Opinions(before, threshold, neighbours), confidence)
     assert 0 <= found.low <= found.accuracy <= found.high <= 1
+
+
+def test_labelled_rows_from_there_say_it_even_if_they_are_the_hard_ones():
+    hard, easy = np.tile([0.6, 0.4], (40, 1)), np.tile([0.95, 0.05], (40, 1))
+    as_sure_as_right = np.repeat([0, 1], [24, 16])
+    found = accuracy_by_validation(hard, as_sure_as_right, np.concatenate([hard, easy]))
+    assert found.accuracy == pytest.approx((0.6 + 0.95) / 2, abs=0.005)
+    assert found.low < 0.68 < 0.85 < found.high
+    assert found.limit == "It rests on 40 labelled rows from there."
+    mostly_wrong = accuracy_by_validation(hard, 1 - as_sure_as_right, np.concatenate([hard, easy]))
+    assert mostly_wrong.accuracy < 0.74
 
 
 # What follows from it

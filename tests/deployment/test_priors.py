@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nu_ensembles.calibration import FittedOtherPriors, Temperature, restore
-from nu_ensembles.deployment import Priors, estimate_priors
+from nu_ensembles.deployment import Priors, estimate_priors, priors
 from nu_ensembles.deployment.priors import most_likely_shares, same_classes_predicted
 from nu_ensembles.errors import InputError
 
@@ -56,6 +56,25 @@ def test_shares_that_the_labels_leave_open_are_not_moved_whatever_the_test_says(
     on_u = rng.dirichlet(2.0 + 1.0 * (np.arange(9) == 5), size=800)
     assert same_classes_predicted(out_of_fold, on_u) < 0.005
     assert estimate_priors([*"abcdefghi"], out_of_fold, y, on_u, x, u) is None
+
+
+def test_shares_that_differ_by_little_are_left_alone_however_many_rows_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y, out_of_fold = rows((200, 200), 0)
+    u, _, on_u = rows((3000, 2000), 1)
+    assert same_classes_predicted(out_of_fold, on_u) < 0.005
+    assert estimate_priors(["a", "b"], out_of_fold, y, on_u, x, u) is None
+    monkeypatch.setattr(priors, "LEAST_FACTOR", 1.0)
+    assert estimate_priors(["a", "b"], out_of_fold, y, on_u, x, u) is not None
+
+
+def test_with_few_labels_a_class_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y, out_of_fold = rows((50, 50), 0)
+    u, _, on_u = rows((500, 100), 1)
+    of_many = [np.pad(p, ((0, 0), (0, 19)), constant_values=1e-9) for p in (out_of_fold, on_u)]  # 21 classes
+    names = [str(number) for number in range(21)]
+    assert estimate_priors(names, of_many[0], y, of_many[1], x, u) is None
+    monkeypatch.setattr(priors, "FEWEST_LABELS_A_CLASS", 4)
+    assert estimate_priors(names, of_many[0], y, of_many[1], x, u) is not None
 
 
 def test_predicted_classes_are_counted() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nu_ensembles.deployment.evidence import ShiftEvidence
+from nu_ensembles.deployment.opinions import Opinions
 from nu_ensembles.deployment.rule import decide, next_beta
 
 # Ten unlabelled rows of two classes: the standard ensemble says (.7, .3) of each.
@@ -22,13 +23,16 @@ def softer(n_flipped: int, confidence: float = 0.65) -> np.ndarray:
 
 
 def evidence(
-    betas: tuple[float, ...] = (0, 0.2, 0.6), n_flipped: int = 2, oof: tuple[float, ...] = (0.50, 0.49, 0.48)
+    betas: tuple[float, ...] = (0, 0.2, 0.6),
+    n_flipped: int = 2,
+    oof: tuple[float, ...] = (0.50, 0.49, 0.48),
+    accuracy: float = 0.6,
 ) -> ShiftEvidence:
-    """Of so many candidates at three stops, the second of which is the best."""
+    """Of so many candidates at three stops, the second of which is the best; flips are those of all but the first."""
     nll = np.array([[each + 0.1, each, each + 0.1] for each in oof])
     on_unlabeled = np.stack([SURE, softer(n_flipped, 0.68), softer(n_flipped)])
-    n = len(betas)
-    return ShiftEvidence(np.array(betas), np.array([10, 20, 40]), nll[:n], on_unlabeled[:n])
+    n, steps, of_standard = len(betas), np.array([10, 20, 40]), Opinions(accuracy, accuracy, accuracy)
+    return ShiftEvidence(np.array(betas), steps, nll[:n], on_unlabeled[:n], of_standard)
 
 
 def test_predictions_that_turn_over_are_counted_on_the_unlabelled_rows():
@@ -79,6 +83,25 @@ def test_softness_that_nothing_speaks_for_is_not_bought():
     found = decide(dataclasses.replace(evidence((0, 0.03, 0.2)), on_unlabeled=three))
     assert (found.beta, found.refused, found.flipped) == (0.0, "price", 0.0)
     assert "could cost more than it saves" in found.reason()
+
+
+def test_an_ensemble_is_not_left_less_sure_than_it_is_expected_to_be_right():
+    found = decide(evidence((0, 0.03, 0.2), accuracy=0.715))  # .65 is .065 below it, and .03 + .5 * .04 allowed
+    assert (found.beta, found.refused) == (0.03, "")
+    found = decide(evidence((0, 0.03, 0.2), accuracy=0.9))
+    assert (found.beta, found.refused) == (0.0, "unsure")
+    assert "it would leave the ensemble less sure than it is expected to be right" in found.reason()
+    assert found.opinions == Opinions(0.9, 0.9, 0.9)
+    gained = evidence((0, 0.03, 0.2), accuracy=0.715, oof=(0.50, 0.49, 0.40))
+    assert decide(gained).beta == 0.2  # labels out of fold speak for it
+
+
+def test_the_largest_must_be_worth_what_it_costs_beyond_the_middle():
+    dear = np.stack([SURE, softer(2, 0.68), softer(2, 0.55)])
+    found = decide(dataclasses.replace(evidence(accuracy=0.5, oof=(0.50, 0.49, 0.489)), on_unlabeled=dear))
+    assert found.beta == 0.2  # its flips are those of the middle one
+    flipped = np.stack([SURE, softer(2, 0.68), softer(5, 0.55)])
+    assert decide(dataclasses.replace(evidence(accuracy=0.5), on_unlabeled=flipped)).beta == 0.6
 
 
 def test_an_ensemble_that_is_all_but_certain_is_left_alone_and_nothing_else_is_tried():

@@ -71,3 +71,33 @@ def test_a_column_that_no_label_speaks_of_is_named(blobs) -> None:
     u = np.concatenate([u, np.arange(50, dtype=np.float32)[:, None]], axis=1)
     found = nu.EnsembleClassifier("standard", 2, **SMALL).fit(x, y, X_unlabeled=u)
     assert "No labelled row says what these columns mean, which vary among unlabelled rows: column 5." in found.verdict_
+
+
+def test_a_column_that_is_settled_there_is_named_and_a_rare_value_that_few_rows_lack_is_not(blobs) -> None:
+    x, y, u = blobs
+    rare = np.eye(1, 40, dtype=np.float32).T
+    x = np.concatenate([x, np.arange(40, dtype=np.float32)[:, None], rare], axis=1)
+    u = np.concatenate([u, np.ones((50, 1), np.float32), np.zeros((50, 1), np.float32)], axis=1)
+    found = nu.EnsembleClassifier("standard", 2, **SMALL).fit(x, y, X_unlabeled=u)
+    assert "the same in all unlabelled rows, and not in the labelled ones: column 5." in found.verdict_
+
+
+def test_a_class_that_no_unlabelled_row_is_predicted_to_be_of_is_named(blobs) -> None:
+    x, y, _ = blobs
+    model = nu.EnsembleClassifier("standard", 2, **SMALL).fit(x, y, X_unlabeled=np.repeat(x[y == y[0]], 4, axis=0))
+    assert model.expected_ is not None
+    absent = [str(name) for name in model.classes_ if str(name) not in model.expected_.by_class]
+    assert absent
+    assert f"No unlabelled row is predicted to be of class {', '.join(absent)}." in model.verdict_
+    assert model.verdict_.endswith(model.expected_.limit)
+
+
+def test_validation_rows_from_there_say_what_to_expect_there(blobs) -> None:
+    x, y, u = blobs
+    there = x + 3
+    fits = {"validation": (there, y), "X_unlabeled": u + 3}
+    found = nu.EnsembleClassifier("standard", 2, early_stopping=True, **SMALL).fit(x, y, **fits)
+    assert found.shift_ is not None
+    assert found.shift_.differs
+    assert found.expected_ is not None
+    assert found.expected_.limit == f"It rests on {len(y)} labelled rows from there."

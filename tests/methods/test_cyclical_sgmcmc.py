@@ -15,7 +15,7 @@ import pytest
 
 import nu_ensembles as nu
 from nu_ensembles.errors import InputError
-from nu_ensembles.methods import Batch, CyclicalSGMCMC
+from nu_ensembles.methods import Batch, ColdPosterior, CyclicalSGMCMC
 from nu_ensembles.methods.cyclical_sgmcmc import NoisyLoss
 from nu_ensembles.methods.sgmcmc_step import Sampler, sampler_step
 
@@ -180,3 +180,9 @@ def test_an_optimizer_of_ones_own_is_refused(blobs) -> None:
     x, y, _ = blobs
     with pytest.raises(InputError, match="The steps of 'cyclical_sgmcmc' are its own; leave the optimizer out"):
         nu.fit("mlp", x, y, method="cyclical_sgmcmc", n_members=2, steps=1, optimizer=optax.sgd(0.1))
+
+
+def test_a_cold_posterior_is_sampled_by_the_symplectic_euler_method_with_the_papers_numbers() -> None:
+    assert ColdPosterior().sampler(400) == CyclicalSGMCMC(integrator="symplectic_euler").sampler(400)
+    assert ColdPosterior().sampler(400) == Sampler("symplectic_euler", 0.1, 0.02, 5e-4, 100, 0.0)
+    assert CyclicalSGMCMC().sampler(400) == Sampler("sgld", 0.5, 1.0, 5e-4, 100, 0.9)

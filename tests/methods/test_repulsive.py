@@ -100,9 +100,9 @@ def test_features_of_a_linear_network_follow_the_flow_of_each_row() -> None:
     moved = np.array(scores)
     for row in range(B):
         z = h[:, row]
-        moved[:, row] += np.asarray(-2 * z / (1 + z**2) - density_score(z, "kde")) / B
+        moved[:, row] += np.asarray(-z / (1 + 0.5 * z**2) - density_score(z, "kde")) / B
     _, pull_back = jax.vjp(lambda params: Affine(params)(batch.x)[0], SCALES)
-    gradient = slopes(SCALES, BATCH, FeatureFlow())
+    gradient = slopes(SCALES, BATCH, FeatureFlow(prior_precision=0.5))
     expected = pull_back(-jnp.asarray(moved))[0]
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), gradient, expected)
 
@@ -114,10 +114,26 @@ def test_the_subspace_is_orthonormal_and_no_larger_than_the_features() -> None:
 
 
 def test_priors_of_features() -> None:
-    z = jnp.array([0.0, 1.0, 3.0])
-    np.testing.assert_allclose(prior_score(z, "cauchy"), [0, -1, -0.6])
-    np.testing.assert_allclose(prior_score(z, "normal"), [0, -1, -3])
-    np.testing.assert_allclose(prior_score(z, "flat"), [0, 0, 0])
+    h = jnp.array([0.0, 1.0, 3.0])
+    np.testing.assert_allclose(prior_score(h, "cauchy", 1.0), [0, -1, -0.6])
+    np.testing.assert_allclose(prior_score(h, "cauchy", 0.005), [0, -0.01 / 1.005, -0.03 / 1.045], rtol=1e-6)
+    np.testing.assert_allclose(prior_score(h, "normal", 2.0), [0, -2, -6])
+    np.testing.assert_allclose(prior_score(h, "flat", 1.0), [0, 0, 0])
+
+
+def test_the_prior_is_of_all_features_and_the_repulsion_of_their_projection_alone() -> None:
+    def gradient(**options: Any) -> np.ndarray:
+        return np.asarray(rows(slopes(SCALES, BATCH, FeatureFlow(**options))))
+
+    without = gradient(repulsion=0, prior="flat")
+    fit_alone = rows(jax.grad(lambda params: fit(params, BATCH.on_the_same_rows()))(SCALES))
+    np.testing.assert_allclose(without, fit_alone, rtol=1e-5, atol=1e-6)
+    # One dimension of two: what the prior does to the features does not depend on it, what repels them does.
+    prior = [gradient(repulsion=0, n_dimensions=n, prior_precision=1.0) for n in (1, 2)]
+    np.testing.assert_allclose(*prior, rtol=1e-5, atol=1e-6)
+    assert np.abs(prior[0] - without).max() > 0.01
+    repelled = [gradient(prior="flat", n_dimensions=n) for n in (1, 2)]
+    assert np.abs(repelled[0] - repelled[1]).max() > 0.01
 
 
 @pytest.mark.parametrize("method", [*ALL, FeatureFlow()])
@@ -183,6 +199,7 @@ def test_options_that_make_no_sense_are_refused(arguments: dict[str, Any], sente
     ("arguments", "sentence"),
     [
         ({"prior": "cauch"}, r"Unknown prior of features 'cauch'\. Did you mean 'cauchy'"),
+        ({"prior_precision": 0}, "prior_precision must be a number above 0, not 0"),
         ({"n_dimensions": 0}, "n_dimensions must be a whole number of at least 1, not 0"),
         ({"repulsion": float("nan")}, "repulsion must be a number of at least 0, not nan"),
     ],

@@ -8,9 +8,12 @@ import jax
 import numpy as np
 import pytest
 
+import nu_ensembles as nu
 from nu_ensembles.errors import InputError
-from nu_ensembles.methods import Swag
+from nu_ensembles.methods import MultiSwag, Swag
 from nu_ensembles.methods.swag import draw_weights
+
+MODEL = nu.models.mlp(3, hidden=(8,))
 
 # Three snapshots of three weights, of which the last never moves.
 VISITED = np.array([[0.0, 0.0, 1.0], [2.0, 2.0, 1.0], [4.0, 1.0, 1.0]], np.float32)
@@ -50,9 +53,33 @@ def test_scale_zero_is_the_mean_of_the_snapshots_and_one_snapshot_is_itself() ->
     assert draw_weights(VISITED[:1], keys(2), 1.0).tolist() == [[0.0, 0.0, 1.0]] * 2
 
 
+def test_around_each_of_k_trajectories_draws_come_trajectory_by_trajectory(blobs) -> None:
+    x, y, _ = blobs
+
+    def members(method: Swag, n_members: int) -> np.ndarray:
+        return nu.fit(MODEL, x, y, method=method, n_members=n_members, steps=12, learning_rate=0.01).predict_members(x)
+
+    # With scale 0 every draw is the mean of its trajectory.
+    of_two = members(MultiSwag(n_samples=3, scale=0.0), 2)
+    assert len(of_two) == 6
+    np.testing.assert_array_equal(of_two[[0, 1, 0, 1]], of_two[2:])
+    assert np.abs(of_two[0] - of_two[1]).max() > 1e-3
+    np.testing.assert_array_equal(members(MultiSwag(n_samples=3), 1), members(Swag(), 3))
+
+
+def test_multi_swag_carries_random_labels(blobs) -> None:
+    x, y, u = blobs
+    options: dict[str, Any] = {"n_members": 2, "steps": 6}
+    with_labels = nu.fit(MODEL, x, y, u, method=MultiSwag(n_samples=1, beta=0.5), **options)
+    without = nu.fit(MODEL, x, y, u, method=MultiSwag(n_samples=1), **options)
+    assert np.abs(with_labels.predict_members(x) - without.predict_members(x)).max() > 1e-4
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
+        ({"n_samples": 0}, "n_samples must be a whole number of at least 1, not 0"),
+        ({"beta": -1}, "beta must be a number of at least 0, not -1"),
         ({"n_snapshots": 1}, "n_snapshots must be a whole number of at least 2, not 1"),
         ({"last": 0}, "last must be a number above 0, not 0"),
         ({"last": 1.1}, "last is a share of the training, above 0 and at most 1, not 1.1"),

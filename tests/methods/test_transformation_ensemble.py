@@ -12,7 +12,7 @@ import pytest
 
 import nu_ensembles as nu
 from nu_ensembles.errors import InputError
-from nu_ensembles.methods import Batch, TransformationEnsemble
+from nu_ensembles.methods import Batch, MultiSymmetryEnsemble, TransformationEnsemble
 from nu_ensembles.methods.symmetry import Equivariant, Invariant, drawn
 from nu_ensembles.models.image_maps import GROUPS, MAPS
 
@@ -153,3 +153,9 @@ def test_tables_and_images_that_cannot_be_turned_are_refused(blobs) -> None:
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         TransformationEnsemble(**options)
+
+
+def test_members_of_opposing_symmetries_take_turns_and_are_for_images() -> None:
+    assert MultiSymmetryEnsemble().transformations == ("invariant_rotations", "equivariant_rotations")
+    with pytest.raises(InputError, match="use another method for tables"):
+        nu.fit("mlp", np.zeros((8, 3)), np.arange(8) % 2, method="multi_symmetry", steps=1)

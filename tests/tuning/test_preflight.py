@@ -108,6 +108,7 @@ def test_rows_that_share_nothing_promise_nothing():
             "differ a little (told apart with AUROC 0.62, most by age)",
         ),
         ({"unseen_columns": ("dose",)}, "No labelled row says what these columns mean"),
+        ({"settled_columns": ("ward",)}, "the same in all unlabelled rows, and not in the labelled ones: ward."),
         ({"shift": None}, "Too few rows to compare"),
         ({"n_duplicates": 3}, "3 labelled row(s) stand among the unlabelled ones"),
         ({"labels_per_class": {"a": 496, "b": 4}}, "The class 'b' has 4 labels only"),

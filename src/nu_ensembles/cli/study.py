@@ -84,7 +84,8 @@ def study(
         published settings and serve auto-safety; rivals has its own tables.
       models: Networks: mlp, lenet, wrn-22-4.
       methods: Ways to train, such as standard,nu; for rivals classifiers, such as nu,random_forest,lightgbm.
-      protocols: published (the paper's hyper-parameters), matched (all as nu), selected (each tuned on validation).
+      protocols: published (the paper's hyper-parameters), matched (all as nu), selected (each tuned on validation); of
+        ensembles equal-steps and equal-time.
       n: Numbers of labelled rows.
       seeds: How many seeds.
       first_seed: The first of them.

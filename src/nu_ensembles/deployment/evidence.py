@@ -10,6 +10,8 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
+from nu_ensembles.deployment.opinions import Opinions
+
 Values = NDArray[np.float64]
 # Below it a probability costs no more: float32 underflows soon after.
 SMALLEST = 1e-30
@@ -24,12 +26,14 @@ class ShiftEvidence:
       nll: `[P, S]`, out of fold.
       on_unlabeled: `[P, M, C]`, what members that were trained on all labels predict on unlabelled rows, on average, at
         the step at which the standard ensemble's `nll` is lowest.
+      of_standard: what speaks of the standard ensemble's accuracy there.
     """
 
     betas: np.ndarray
     steps: np.ndarray
     nll: Values
     on_unlabeled: Values
+    of_standard: Opinions
 
     @property
     def standard_stop(self) -> int:
@@ -43,6 +47,10 @@ class ShiftEvidence:
     def source_change(self, candidate: int) -> float:
         """The relative change of the out-of-fold NLL against the standard ensemble, each at its own best step."""
         return float(np.nanmin(self.nll[candidate]) / max(float(np.nanmin(self.nll[0])), SMALLEST)) - 1.0
+
+    def source_gain(self, candidate: int) -> float:
+        """By how much the out-of-fold NLL is lower, relatively; 0 where it is higher."""
+        return max(0.0, -self.source_change(candidate))
 
     def flipped(self, candidate: int) -> float:
         """The share of unlabelled rows for which a candidate predicts another class than the standard ensemble.

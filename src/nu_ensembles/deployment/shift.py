@@ -147,18 +147,45 @@ def differs_from_all_labelled(shift: Shift | None, problem: Problem, validation_
 
 def unseen_columns(problem: Problem, most: int = 3) -> list[str]:
     """Columns of a table that are the same in all labelled rows, and not in the unlabelled ones."""
-    x, u = problem.x, problem.x_unlabeled
-    if u is None or x.ndim != 2 or problem.pixels:
+    if not _has_columns(problem):
         return []
-    constant = np.flatnonzero((x == x[:1]).all(axis=0))
-    names = problem.feature_names or [f"column {number + 1}" for number in range(x.shape[1])]
-    parts = u.in_parts() if isinstance(u, LazyRows) else [u]
-    varies = np.zeros(len(constant), bool)
-    for part in parts:
-        varies |= (part[:, constant] != x[0, constant]).any(axis=0)
-        if varies.sum() >= min(most, len(constant)):
+    constant = np.flatnonzero((problem.x == problem.x[:1]).all(axis=0))
+    return _names_of(problem, constant[_varies(problem, constant, problem.x[0], most)])[:most]
+
+
+def settled_columns(problem: Problem, most: int = 3) -> list[str]:
+    """Columns of a table that are the same in all unlabelled rows, and not in the labelled ones, nor by chance."""
+    if not _has_columns(problem):
+        return []
+    u = problem.x_unlabeled
+    assert u is not None, "such a problem has columns to compare"
+    varying = np.flatnonzero((problem.x != problem.x[:1]).any(axis=0))
+    settled = varying[~_varies(problem, varying, np.asarray(u[:1])[0], len(varying))]
+    # A value that nearly all labelled rows have, too, may be that of some unlabelled ones by chance.
+    commonest = np.array([np.unique(problem.x[:, each], return_counts=True)[1].max() for each in settled])
+    return _names_of(problem, settled[(commonest / len(problem.x)) ** len(u) < LEVEL])[:most]
+
+
+def _has_columns(problem: Problem) -> bool:
+    """Whether there are columns to compare, of labelled and of unlabelled rows."""
+    u = problem.x_unlabeled
+    return u is not None and len(u) > 0 and problem.x.ndim == 2 and not problem.pixels
+
+
+def _varies(problem: Problem, columns: np.ndarray, value: np.ndarray, most: int) -> np.ndarray:
+    """bool `[len(columns)]`, whether an unlabelled row has another value; looks no further once so many have."""
+    u = problem.x_unlabeled
+    varies = np.zeros(len(columns), bool)
+    for part in u.in_parts() if isinstance(u, LazyRows) else [u]:
+        varies |= (part[:, columns] != value[columns]).any(axis=0)
+        if varies.sum() >= min(most, len(columns)):
             break
-    return [str(names[each]) for each in constant[varies]][:most]
+    return varies
+
+
+def _names_of(problem: Problem, columns: np.ndarray) -> list[str]:
+    names = problem.feature_names or [f"column {number + 1}" for number in range(problem.x.shape[1])]
+    return [str(names[each]) for each in columns]
 
 
 def power_of(n: int, m: int, auroc: float = FAR_APART, least: float | None = None) -> float:

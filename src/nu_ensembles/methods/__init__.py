@@ -3,7 +3,7 @@
 from nu_ensembles.methods.agree_to_disagree import AgreeToDisagree
 from nu_ensembles.methods.batch_ensemble import BatchEnsemble
 from nu_ensembles.methods.confidence_penalty import ConfidencePenalty
-from nu_ensembles.methods.cyclical_sgmcmc import CyclicalSGMCMC
+from nu_ensembles.methods.cyclical_sgmcmc import ColdPosterior, CyclicalSGMCMC
 from nu_ensembles.methods.dice import Dice
 from nu_ensembles.methods.feature_flow import FeatureFlow
 from nu_ensembles.methods.forward import FeatureForward, Forward, ParameterForward
@@ -25,9 +25,9 @@ from nu_ensembles.methods.self_training import SelfTraining
 from nu_ensembles.methods.single import Single
 from nu_ensembles.methods.sngp import SNGP
 from nu_ensembles.methods.standard import Standard
-from nu_ensembles.methods.swag import Swag
+from nu_ensembles.methods.swag import MultiSwag, Swag
 from nu_ensembles.methods.trainer import Members, Networks, Snapshots, Trainer, TrainingRows
-from nu_ensembles.methods.transformation_ensemble import TransformationEnsemble
+from nu_ensembles.methods.transformation_ensemble import MultiSymmetryEnsemble, TransformationEnsemble
 
 __all__ = [
     "HMC",
@@ -38,6 +38,7 @@ __all__ = [
     "BaseMethod",
     "Batch",
     "BatchEnsemble",
+    "ColdPosterior",
     "ConfidencePenalty",
     "CyclicalSGMCMC",
     "Dice",
@@ -52,6 +53,8 @@ __all__ = [
     "Members",
     "Method",
     "Mixup",
+    "MultiSwag",
+    "MultiSymmetryEnsemble",
     "Networks",
     "Nu",
     "Pac2",

@@ -108,7 +108,7 @@ class CyclicalSGMCMC(Procedure):
 
     def check(self, rows: TrainingRows, validated: bool, own_optimizer: bool) -> None:
         if own_optimizer:
-            raise InputError("The steps of 'cyclical_sgmcmc' are its own; leave the optimizer out.")
+            raise InputError(f"The steps of {self.name!r} are its own; leave the optimizer out.")
 
     def sampler(self, n_steps: int) -> Sampler:
         """The sampler of a training of so many steps.
@@ -161,3 +161,15 @@ class CyclicalSGMCMC(Procedure):
         chosen = taken[[number * len(taken) // trainer.n_members for number in range(trainer.n_members)]]
         notes: dict[str, Any] = {"samples_at": at, "temperature": temperature, "steps_a_cycle": sampler.cycle}
         return Members(wandering.with_parameters(chosen), notes=notes)
+
+
+@dataclasses.dataclass(frozen=True)
+class ColdPosterior(CyclicalSGMCMC):
+    """Cyclical SG-MCMC by the symplectic Euler method, with noise throughout.
+
+    Attributes: those of `CyclicalSGMCMC`.
+    """
+
+    integrator: Integrator = "symplectic_euler"
+
+    name: ClassVar[str] = "cold_posterior"

@@ -2,11 +2,13 @@
 
   v_k = grad log p(y | h_k) + grad log p(h_k) - grad log q(h_k),    h_k = features of member k at x, q their density
 
-Each member's weights then follow its features: w_k <- w_k + step * (dh_k/dw_k)' v_k. Prior and density live on a
-projection of the features to 5 dimensions; the prior is a Cauchy distribution, whose heavy tails let features be large.
+Each member's weights then follow its features: w_k <- w_k + step * (dh_k/dw_k)' v_k. The density lives on a projection
+of the features to 5 dimensions; the prior is a wide Cauchy distribution of every feature, whose heavy tails let
+features be large.
 
-Yashima, Suzuki, Ishikawa, Sato and Kawakami, *Feature Space Particle Inference for Neural Network Ensembles*, 2022.
-Here the subspace is drawn at random in every step, and every member has a last layer of its own.
+Yashima, Suzuki, Ishikawa, Sato and Kawakami, *Feature Space Particle Inference for Neural Network Ensembles*, 2022;
+dimensions and width are those of the authors' program. There the subspace comes from the members' gradients on a whole
+batch; here it is drawn at random in every step, and each row has a density of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from nu_ensembles.checks import check_coefficient, check_name, check_whole
+from nu_ensembles.checks import check_coefficient, check_name, check_positive, check_whole
 from nu_ensembles.methods.forward import FeatureForward, Forward
 from nu_ensembles.methods.losses import at_least_float32, cross_entropy
 from nu_ensembles.methods.particles import density_score
@@ -34,12 +36,14 @@ class FeatureFlow(BaseMethod):
     Attributes:
       repulsion: times what drives features apart; 1 is the posterior of the features.
       n_dimensions: of the subspace in which features are compared; more than there are features means all.
-      prior: of the projected features: "cauchy" or "normal", both of scale 1 in every direction, or "flat" for none.
+      prior: of every feature h: "cauchy", which falls as 1 / (1 + c h²), "normal", as exp(-c h² / 2), or "flat".
+      prior_precision: c.
     """
 
     repulsion: float = 1.0
     n_dimensions: int = 5
     prior: FeaturePrior = "cauchy"
+    prior_precision: float = 0.005
 
     name: ClassVar[str] = "feature_flow"
     shape: ClassVar[Shape] = "joint"
@@ -49,6 +53,7 @@ class FeatureFlow(BaseMethod):
     def __post_init__(self) -> None:
         check_coefficient("repulsion", self.repulsion, "1 is the posterior, 0 leaves members to themselves")
         check_whole(self.n_dimensions, "n_dimensions")
+        check_positive(self.prior_precision, "prior_precision")
         check_name(self.prior, "prior of features", get_args(FeaturePrior))
 
     def loss(self, forward: Forward, batch: Batch) -> Array:
@@ -60,9 +65,9 @@ class FeatureFlow(BaseMethod):
         z = jnp.einsum("kbf,fd->kbd", h, subspace(batch.key[0], h.shape[-1], self.n_dimensions))
         still = jax.lax.stop_gradient(z)
         density = jax.vmap(lambda of_row: density_score(of_row, "kde"), in_axes=1, out_axes=1)(still)
-        moved = prior_score(still, self.prior) - self.repulsion * density
-        share = batch.weight[0] / z.shape[1]
-        return fit + with_gradient(z, -moved * share[:, None])
+        prior = prior_score(jax.lax.stop_gradient(h), self.prior, self.prior_precision)
+        share = (batch.weight[0] / z.shape[1])[:, None]
+        return fit + with_gradient(z, self.repulsion * density * share) + with_gradient(h, -prior * share)
 
 
 def subspace(key: Array, n_features: int, n_dimensions: int) -> Array:
@@ -72,8 +77,12 @@ def subspace(key: Array, n_features: int, n_dimensions: int) -> Array:
     return jnp.linalg.qr(jax.random.normal(key, (n_features, n_dimensions)))[0]
 
 
-def prior_score(z: Array, prior: FeaturePrior) -> Array:
-    """The gradient of log p(z), of the shape of z."""
+def prior_score(h: Array, prior: FeaturePrior, precision: float) -> Array:
+    """The gradient of log p(h), of the shape of h.
+
+    Args:
+      precision: c.
+    """
     if prior == "flat":
-        return jnp.zeros_like(z)
-    return -z if prior == "normal" else -2 * z / (1 + z**2)
+        return jnp.zeros_like(h)
+    return -precision * h if prior == "normal" else -2 * precision * h / (1 + precision * h**2)

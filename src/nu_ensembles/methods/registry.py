@@ -11,7 +11,7 @@ from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.methods.agree_to_disagree import AgreeToDisagree
 from nu_ensembles.methods.batch_ensemble import BatchEnsemble
 from nu_ensembles.methods.confidence_penalty import ConfidencePenalty
-from nu_ensembles.methods.cyclical_sgmcmc import CyclicalSGMCMC
+from nu_ensembles.methods.cyclical_sgmcmc import ColdPosterior, CyclicalSGMCMC
 from nu_ensembles.methods.dice import Dice
 from nu_ensembles.methods.feature_flow import FeatureFlow
 from nu_ensembles.methods.hmc import HMC
@@ -30,13 +30,13 @@ from nu_ensembles.methods.self_training import SelfTraining
 from nu_ensembles.methods.single import Single
 from nu_ensembles.methods.sngp import SNGP
 from nu_ensembles.methods.standard import Standard
-from nu_ensembles.methods.swag import Swag
-from nu_ensembles.methods.transformation_ensemble import TransformationEnsemble
+from nu_ensembles.methods.swag import MultiSwag, Swag
+from nu_ensembles.methods.transformation_ensemble import MultiSymmetryEnsemble, TransformationEnsemble
 
 _LOSSES = (Standard, Nu, AgreeToDisagree, Pac2, Pac2B, Dice, LabelSmoothing, Mixup, ConfidencePenalty)
 _FLOWS = (RepulsiveEnsemble, FeatureFlow)
-_OF_ONE = (Single, McDropout, Swag, CyclicalSGMCMC, HMC, Laplace, SNGP, BatchEnsemble)
-_PROCEDURES = (HyperDeep, SelfTraining, TransformationEnsemble, PackedEnsemble)
+_OF_ONE = (Single, McDropout, Swag, MultiSwag, CyclicalSGMCMC, ColdPosterior, HMC, Laplace, SNGP, BatchEnsemble)
+_PROCEDURES = (HyperDeep, SelfTraining, TransformationEnsemble, MultiSymmetryEnsemble, PackedEnsemble)
 METHODS: dict[str, type] = {cls.name: cls for cls in (*_LOSSES, *_FLOWS, *_OF_ONE, *_PROCEDURES)}
 
 

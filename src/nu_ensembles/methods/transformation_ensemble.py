@@ -139,6 +139,18 @@ class TransformationEnsemble(Procedure):
         return kind(group=group, beta=beta, with_unlabeled=beta > 0)  # pyright: ignore[reportReturnType]
 
 
+@dataclasses.dataclass(frozen=True)
+class MultiSymmetryEnsemble(TransformationEnsemble):
+    """Members that are invariant to turns of the image in turn with members that are equivariant to them.
+
+    Attributes: those of `TransformationEnsemble`.
+    """
+
+    transformations: tuple[str, ...] = ("invariant_rotations", "equivariant_rotations")
+
+    name: ClassVar[str] = "multi_symmetry"
+
+
 def transformed(rows: TrainingRows, name: str, trainer: Trainer) -> TrainingRows:
     """The rows as a member sees them."""
 

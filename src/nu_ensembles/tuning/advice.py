@@ -82,7 +82,7 @@ class Evidence:
       shift: how well labelled and unlabelled rows can be told apart, None if there are too few.
       n_duplicates: labelled rows that stand among the unlabelled ones, too.
       expected: the accuracy of an early-stopped standard ensemble on the unlabelled rows, where they differ.
-      unseen_columns: columns that are constant among the labelled rows alone.
+      unseen_columns, settled_columns: columns that are constant among the labelled or the unlabelled rows alone.
     """
 
     n_labelled: int
@@ -96,6 +96,7 @@ class Evidence:
     n_duplicates: int
     expected: AccuracyEstimate | None = None
     unseen_columns: tuple[str, ...] = ()
+    settled_columns: tuple[str, ...] = ()
 
     @property
     def imbalance(self) -> float:
@@ -191,6 +192,9 @@ def _notes(evidence: Evidence, level: Level) -> list[str]:
     if evidence.unseen_columns:
         columns = ", ".join(evidence.unseen_columns)
         notes.append(f"No labelled row says what these columns mean, which vary among unlabelled rows: {columns}.")
+    if evidence.settled_columns:
+        columns = ", ".join(evidence.settled_columns)
+        notes.append(f"These columns are the same in all unlabelled rows, and not in the labelled ones: {columns}.")
     if evidence.shift is None and evidence.n_unlabelled:
         notes.append("Too few rows to compare the labelled with the unlabelled ones.")
     if 0 < evidence.n_duplicates <= MANY_DUPLICATES * evidence.n_labelled:

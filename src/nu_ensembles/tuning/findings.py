@@ -12,7 +12,15 @@ import numpy as np
 
 from nu_ensembles.calibration import Calibrator, FittedCalibrator
 from nu_ensembles.companion import Companion
-from nu_ensembles.deployment import DeploymentExpectation, HeldOutPredictions, Priors, Shift, look_ahead
+from nu_ensembles.deployment import (
+    DeploymentExpectation,
+    HeldOutPredictions,
+    Priors,
+    Shift,
+    differs_from_all_labelled,
+    look_ahead,
+)
+from nu_ensembles.deployment.shift import FEWEST_ROWS
 from nu_ensembles.training import TrainingJob, UnlabeledPredictions
 from nu_ensembles.tuning.accompanying import Accompanied, accompanied
 from nu_ensembles.tuning.calibrating import Calibrated, calibrated
@@ -95,6 +103,14 @@ def findings(
         calibrator=fitted.calibrator,
         # Validation rows of another place say nothing of how often the networks predict a class here.
         with_priors=wanted.priors and pooled.companion is None and job.validation is None,
+        validated=_is_from_there(job, shift),
     )
     verdict += ahead.told + told  # what the rows are like first, then what was done beside the networks
     return Findings(verdict, temperature, table, pooled.companion, ahead.calibrator, ahead.expected, ahead.priors)
+
+
+def _is_from_there(job: TrainingJob, shift: Shift | None) -> bool:
+    """Whether the validation rows come from where the unlabelled ones do, and the labelled rows that train do not."""
+    if shift is None or not shift.differs or job.validation is None or len(job.validation.x) < FEWEST_ROWS:
+        return False
+    return not differs_from_all_labelled(shift, job.problem, job.validation.x)

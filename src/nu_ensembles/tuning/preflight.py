@@ -15,7 +15,7 @@ import numpy as np
 
 from nu_ensembles.datasets.splits import split
 from nu_ensembles.deployment.accuracy import AccuracyEstimate, accuracy_under_shift
-from nu_ensembles.deployment.shift import NORMAL_95, Shift, comparable, two_sample_test, unseen_columns
+from nu_ensembles.deployment.shift import NORMAL_95, Shift, comparable, settled_columns, two_sample_test, unseen_columns
 from nu_ensembles.engine.settings import Settings
 from nu_ensembles.methods import Nu, Standard
 from nu_ensembles.metrics import evaluate
@@ -104,6 +104,7 @@ def preflight(
         n_duplicates=0 if u is None else count_duplicates(problem.x, u),
         expected=_expected(examined, settings, max_iter, seed, shift, verbose),
         unseen_columns=tuple(unseen_columns(problem)),
+        settled_columns=tuple(settled_columns(problem)),
     )
     advice = advise(evidence)
     return Preflight(evidence, advice.level, advice.recommendation, advice.notes)
@@ -157,7 +158,7 @@ def _expected(
     job = make_job(problem, "mlp", Nu(), settings, n_members=5, n_steps=max_steps, key=random_key(seed))
     folds = stratified_folds(problem.y, 5, 1, seed)
     decision = search_under_shift(job, folds, SearchSettings(), shift, verbose=verbose).decision
-    return accuracy_under_shift(decision.confidence, decision.flipped)
+    return accuracy_under_shift(decision.opinions, decision.confidence)
 
 
 def _at_most(problem: Problem, n_rows: int, seed: int) -> Problem:

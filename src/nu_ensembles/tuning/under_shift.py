@@ -15,8 +15,9 @@ import jax
 import numpy as np
 
 from nu_ensembles.deployment.evidence import ShiftEvidence
+from nu_ensembles.deployment.opinions import nearest_labels, opinions
 from nu_ensembles.deployment.rule import LIMITS, Decision, decide, next_beta
-from nu_ensembles.deployment.shift import Shift
+from nu_ensembles.deployment.shift import Shift, comparable
 from nu_ensembles.engine.assembly import MemberSet, assemble
 from nu_ensembles.engine.pool import LanePool
 from nu_ensembles.engine.predict import lane_predictions
@@ -97,7 +98,7 @@ def search_under_shift(
     losses, probabilities, on_unlabeled = (measured(name) for name in (LOSSES, PROBABILITIES, ON_UNLABELED))
     rounds.clear()
     found = dataclasses.replace(trials.empty(), losses=losses, probabilities=probabilities)
-    decision = decide(_evidence(found, on_unlabeled))
+    decision = decide(_evidence(found, on_unlabeled, trials.nearest))
     found = found.of_those_measured()
     nll = found.mean_nll()
     best = np.unravel_index(np.nanargmin(nll), nll.shape)
@@ -106,11 +107,17 @@ def search_under_shift(
     return ResultUnderShift(found, chosen, (int(best[0]), int(best[1])), *rest, shift=shift, decision=decision)
 
 
-def _evidence(found: OutOfFold, on_unlabeled: np.ndarray) -> ShiftEvidence:
-    """What the candidates that were trained did; on_unlabeled: `[P, M, C]` of all."""
+def _evidence(found: OutOfFold, on_unlabeled: np.ndarray, nearest: np.ndarray) -> ShiftEvidence:
+    """What the candidates that were trained did.
+
+    Args:
+      on_unlabeled: `[P, M, C]`, of all.
+      nearest: `[M]`, classes of the nearest labelled rows.
+    """
     tried = [number for number in range(len(found.betas)) if found.is_measured(number)]
     nll, of_tried = found.mean_nll()[tried], on_unlabeled[tried].astype(np.float64)
-    return ShiftEvidence(found.betas[tried], found.steps, nll, of_tried)
+    of_standard = opinions(of_tried[0], found.probabilities[0], found.y, nearest)
+    return ShiftEvidence(found.betas[tried], found.steps, nll, of_tried, of_standard)
 
 
 def _candidate(method: Nu, beta: float) -> Nu:
@@ -137,13 +144,21 @@ class _Trials:
         self.candidates: list[Method] = [_candidate(job.method, beta).effective() for beta in self.betas]
         u = job.rows.x_unlabeled
         assert u is not None, "without unlabelled rows there is no shift"
-        drawn = np.sort(np.random.default_rng(0).permutation(len(u))[:MOST_UNLABELED])
-        self.predicted = np.concatenate([self.held_out.rows.x, u[drawn]])
+        self.drawn = np.sort(np.random.default_rng(0).permutation(len(u))[:MOST_UNLABELED])
+        self.predicted = np.concatenate([self.held_out.rows.x, u[self.drawn]])
         self.n_on_all = min(MEMBERS_ON_ALL, max(2, len(job.members)))
         self.n_lanes = len(self.held_out.folds) * n_members + self.n_on_all
 
     def empty(self) -> OutOfFold:
         return OutOfFold.empty(np.array(self.betas), self.stops, self.held_out, self.n_classes)
+
+    @cached_property
+    def nearest(self) -> np.ndarray:
+        """`[M]`, classes of the labelled rows that are nearest to the unlabelled ones."""
+        problem = self.job.problem
+        assert problem.x_unlabeled is not None, "without unlabelled rows there is no shift"
+        x, u = comparable(problem, problem.x), comparable(problem, problem.x_unlabeled[self.drawn])
+        return nearest_labels(x, problem.y, u)
 
     @cached_property
     def measured(self) -> dict[str, np.ndarray]:
@@ -160,7 +175,7 @@ class _Trials:
         with self.rounds.watched():
             train(0, self.stops)
             n_stops = min(found.best_stop(0) + LATER_STOPS + 1, int(np.isfinite(found.mean_nll()[0]).sum()))
-            while (beta := next_beta(_evidence(found, on_u))) is not None:
+            while (beta := next_beta(_evidence(found, on_u, self.nearest))) is not None:
                 train(self.betas.index(beta), self.stops[:n_stops])
         return {LOSSES: found.losses, PROBABILITIES: found.probabilities, ON_UNLABELED: on_u}
 

@@ -14,6 +14,8 @@ from typing import Any
 from nu_ensembles.errors import InputError, unknown_name
 
 PROTOCOLS = ("published", "matched", "selected")
+# Of the study `ensembles`: what methods are compared with.
+BUDGETS = ("equal-steps", "equal-time")
 RULES = ("published", "nll")
 DTYPES = ("auto", "float32", "bfloat16")
 MEMBERS = 10
@@ -28,7 +30,8 @@ class StudyOptions:
         of rivals.
       models: Networks: mlp, lenet, wrn-22-4.
       methods: Ways to train, such as standard and nu.
-      protocols: published (the paper's hyper-parameters), matched (all as nu), selected (each tuned on validation).
+      protocols: published (the paper's hyper-parameters), matched (all as nu), selected (each tuned on validation); of
+        ensembles equal-steps and equal-time.
       n: Numbers of labelled rows.
       seeds: How many seeds.
       first_seed: The first of them.
@@ -57,7 +60,7 @@ class StudyOptions:
 
     def __post_init__(self) -> None:
         for value, kind, known in (
-            *((protocol, "protocol", PROTOCOLS) for protocol in self.protocols),
+            *((protocol, "protocol", (*PROTOCOLS, *BUDGETS)) for protocol in self.protocols),
             (self.rule, "selection rule", ("", *RULES)),
             (self.dtype, "dtype", DTYPES),
         ):

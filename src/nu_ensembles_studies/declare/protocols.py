@@ -16,7 +16,7 @@ from nu_ensembles_studies.declare import published
 from nu_ensembles_studies.declare.cells import StudyCell
 from nu_ensembles_studies.declare.data_sets import data_set
 from nu_ensembles_studies.declare.networks import activation_dtype, check_model
-from nu_ensembles_studies.declare.options import MEMBERS, StudyOptions
+from nu_ensembles_studies.declare.options import MEMBERS, PROTOCOLS, StudyOptions
 from nu_ensembles_studies.declare.published import Setting
 from nu_ensembles_studies.declare.study import Place, Row
 
@@ -34,14 +34,17 @@ TITLES = {
     "feature_flow": "feature-space flow",
     "laplace": "Laplace",
     "cyclical_sgmcmc": "cyclical SG-MCMC",
+    "cold_posterior": "cold posterior",
     "hmc": "HMC",
     "transformations": "transformations",
+    "multi_symmetry": "multi-symmetry",
     "packed": "packed",
     "batch_ensemble": "BatchEnsemble",
     "sngp": "SNGP",
     "hyper_deep": "hyper-deep",
     "self_training": "self-training",
     "swag": "SWAG",
+    "multi_swag": "MultiSWAG",
     "mc_dropout": "MC dropout",
     "single": "single network",
 }
@@ -200,12 +203,18 @@ def protocol_rows(
     return found
 
 
-def check_names(options: StudyOptions, methods: Sequence[str] | None = None) -> None:
-    """Refuses data sets, networks and methods that there are not, whether or not the study looks at them.
+def check_names(
+    options: StudyOptions, methods: Sequence[str] | None = None, protocols: Sequence[str] = PROTOCOLS
+) -> None:
+    """Refuses data sets, networks, methods and protocols that there are not, whether or not the study looks at them.
 
     Args:
       methods: the study's own; None for those of the package.
+      protocols: the study's own.
     """
+    for protocol in options.protocols:
+        if protocol not in protocols:
+            raise unknown_name("protocol of this study", protocol, protocols)
     for dataset in options.datasets:
         data_set(dataset)
     for model in options.models:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nu_ensembles_studies.declare.cells import StudyCell, merged_cells
-from nu_ensembles_studies.declare.options import MEMBERS, StudyOptions
+from nu_ensembles_studies.declare.options import MEMBERS, PROTOCOLS, StudyOptions
 
 if TYPE_CHECKING:
     from nu_ensembles.report.page import Section
@@ -78,6 +78,7 @@ class Study:
       notes: what a reader must know to read the numbers.
       slim: export the main scores alone, because there are thousands of points.
       methods: what can be asked for by --methods; None for the package's.
+      protocols: what can be asked for by --protocols.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Study:
     notes: Sequence[str] = ()
     slim: bool = False
     methods: Sequence[str] | None = None
+    protocols: Sequence[str] = PROTOCOLS
 
     def declare(self, options: StudyOptions) -> list[Row]:
         """The rows under these options, with the study's own choices filled in."""

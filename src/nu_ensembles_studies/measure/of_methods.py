@@ -1,17 +1,19 @@
 """One way to train on rows of a source, measured there and on a deployment that may differ, with as many steps as the
 standard ensemble or with as much processor time.
 
-Under "as much time" the method is timed on the cell's own rows first: a long training less a short one, so that what
-every training pays once is left out, and the same of the standard ensemble. So many steps as come out are a measurement
-and may differ when it is made again; all else follows from the cell.
+Under "as much time" the method is timed first: a long training less a short one, so that what every training pays once
+is left out, and the same of the standard ensemble. It is timed once for all seeds and shifts of a data set, whose steps
+cost the same. So many steps as come out are a measurement and may differ when it is made again; all else follows from
+the cell.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +41,25 @@ def scores_at_equal_steps(cell: StudyCell, data_dir: Path | None) -> dict[str, A
 
 def scores_at_equal_time(cell: StudyCell, data_dir: Path | None) -> dict[str, Any]:
     """Scores with as many steps as take the time of the standard ensemble's."""
-    rows = rows_of(cell, data_dir)
+    times = 1.0 if cell.method == "standard" else times_a_standard_step(cell, data_dir)
+    steps = max(1, round(min(max(1 / times, SHORTEST), LONGEST) * cell.epochs[-1]))
+    found = _scores(cell, rows_of(cell, data_dir), steps)
+    return {**found, "time": {**found["time"], "times_a_standard_step": times}}
+
+
+def times_a_standard_step(cell: StudyCell, data_dir: Path | None) -> float:
+    """How many steps of the standard ensemble take as long as one of the cell's."""
+    timed = dataclasses.replace(cell, dataset=f"{cell.dataset.split('.')[0]}.same", seed=0)
     # As many images a step, of which a method that uses unlabelled rows has half from these.
     images = cell.batch_size * (2 if method_of(cell).uses_unlabeled else 1)
-    standard = dataclasses.replace(cell, method="standard", options=(), batch_size=images)
-    times = [1.0, 1.0]
-    if cell.method != "standard":
-        times = [seconds_a_step(lambda steps, of=of: _trained(of, rows, steps)) for of in (cell, standard)]
-    ratio = min(max(times[1] / times[0], SHORTEST), LONGEST)
-    found = _scores(cell, rows, max(1, round(ratio * cell.epochs[-1])))
-    return {**found, "time": {**found["time"], "times_a_standard_step": times[0] / times[1]}}
+    standard = dataclasses.replace(timed, method="standard", options=(), batch_size=images)
+    return _seconds_of(timed, data_dir) / _seconds_of(standard, data_dir)
+
+
+@functools.cache
+def _seconds_of(cell: StudyCell, data_dir: Path | None) -> float:
+    rows = rows_of(cell, data_dir)
+    return seconds_a_step(lambda steps: _trained(cell, rows, steps))
 
 
 def seconds_a_step(train: Callable[[int], Any]) -> float:
@@ -101,4 +112,13 @@ def _scores(cell: StudyCell, rows: shifts.Shifted, steps: int) -> dict[str, Any]
     seconds = time.process_time() - began
     parts = {"test": (rows.x_test, rows.y_test), "source": (rows.x_source_test, rows.y_source_test)}
     scores = {name: plain(evaluate(ensemble.predict_members(x), y)) for name, (x, y) in parts.items()}
-    return {**scores, "time": {"steps": steps, "seconds": seconds, "n_members": ensemble.n_members}}
+    found = {**scores, "time": {"steps": steps, "seconds": seconds, "n_members": ensemble.n_members}}
+    if getattr(method_of(cell), "has_length", True):
+        return found
+    return found | {"chains": chains_of(ensemble.training["procedure"])}
+
+
+def chains_of(told: Mapping[str, Any]) -> dict[str, Any]:
+    """How chains have mixed, as one level of numbers, from what their method tells."""
+    found = {name: told[name] for name in ("acceptance", "leapfrog_steps")}
+    return found | {f"{of}_{name}": number for of in ("predictions", "weights") for name, number in told[of].items()}

@@ -49,7 +49,7 @@ def run_study(
     how = how or StudyRunOptions()
     study = find_study(name)
     options = study.complete(options)
-    check_names(options, study.methods)
+    check_names(options, study.methods, study.protocols)
     folder, cells = StudyFolder(out), cells_of(study.declare(options))
     if not cells:
         raise InputError(
