@@ -6,7 +6,15 @@ The command line turns an `InputError` into exit code 2 and prints its sentence;
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Iterable
+from typing import Any
+
+# Of what is quoted, so many letters are shown, and not many more are written out.
+_MOST_SHOWN, _MOST_NAME = 80, 200
+_SHORT = reprlib.Repr()
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxset = _SHORT.maxfrozenset = _SHORT.maxdict = _MOST_SHOWN
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 2 * _MOST_NAME
 
 
 class InputError(ValueError):
@@ -45,8 +53,17 @@ class MissingExtraError(ImportError):
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> InputError:
     """The error for a name that is not in a list, with the nearest one that is."""
     names = sorted(known)
-    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(
+        name[:_MOST_NAME] if isinstance(name, str) else shown(name), names, n=1, cutoff=0.4
+    )
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    shown = " ".join(repr(name).split())
-    shown = shown if len(shown) <= 200 else f"{shown[:197]}..."
-    return InputError(f"Unknown {kind} {shown}.{hint} Known: {', '.join(names)}.")
+    return InputError(f"Unknown {kind} {shown(name, _MOST_NAME)}.{hint} Known: {', '.join(names)}.")
+
+
+def shown(value: Any, most: int = _MOST_SHOWN) -> str:
+    """A value in a sentence: one line, not too long, whatever it is."""
+    try:
+        text = " ".join(_SHORT.repr(value).split())
+    except Exception:  # what cannot even be written out
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -71,3 +73,18 @@ def test_a_full_standard_output_takes_nothing_from_what_is_saved(monkeypatch, ca
         with pytest.raises(InputError, match=r"Standard output cannot be written \(No space left on device\)"):
             show({"n_rows": 3}, "three rows", as_json=True)
     assert "but all is done: see model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("closed", ["<&-", "<&- >&- 2>&-"])
+def test_a_process_without_standard_streams_does_its_work(closed, tmp_path):
+    script = "import sys; from nu_ensembles.cli import application; application.app = print; "
+    script += f"code = application.main([]); open({str(tmp_path / 'done')!r}, 'w').write(str(code))"
+    ended = subprocess.run(
+        ["sh", "-c", f'"$1" -c "$2" {closed}', "sh", sys.executable, script],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # Where what is printed goes nowhere it is an error, which only a log of exit codes sees.
+    assert (tmp_path / "done").read_text() == ("2" if ">&-" in closed else "0"), ended.stderr

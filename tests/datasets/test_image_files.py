@@ -122,7 +122,11 @@ def test_photographs_are_turned_upright(folder):
             "b.png is 5×4 pixels but FOLDER/a.png is 2×3: set image_size=(height, width) to resize",
         ),
         ({"a.png": np.zeros((2, 2), np.uint16)}, {}, "The image FOLDER/a.png has more than 8 bits a channel"),
-        ({"a.png": grey(1)}, {"image_size": (8,)}, "image_size must be (height, width) in pixels, not (8,)"),
+        (
+            {"a.png": grey(1)},
+            {"image_size": (8,)},
+            "image_size must be 2 values (a whole number, a whole number) or None, not (8,)",
+        ),
         (
             {"a.png": grey(1)},
             {"image_size": (0, 8)},

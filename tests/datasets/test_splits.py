@@ -69,7 +69,7 @@ def test_no_rows_give_empty_parts(stratify):
             r"need 110 rows \(50 train \+ 60 test\) but the data has 100: ask for",
         ),
         ({"train": -1}, None, r"The size of part 'train' must be a whole number of rows, not -1"),
-        ({"train": 0.5}, None, r"The size of part 'train' must be a whole number of rows, not 0\.5"),
+        ({"train": 0.5}, None, r"sizes must be a dict with text as keys \(a whole number or None each\), not .*0\.5"),
         ({"a": None, "b": None}, None, r"Only one part can take the rest of the rows, not 'a' and 'b'"),
         ({"train": 5}, [0, 1], r"stratify must hold one label for each of the 100 rows, not \(2,\)"),
     ],

@@ -106,7 +106,7 @@ def test_several_keys_at_once_are_refused() -> None:
         ((-1, 3, 3), "n_points must be a whole number of at least 0, not -1"),
         ((5, 0, 3), "n_classes must be a whole number of at least 1, not 0"),
         ((5, 3, 0), "n_members must be a whole number of at least 1, not 0"),
-        ((5, 3, 2.5), "n_members must be a whole number of at least 1, not 2.5"),
+        ((5, 3, 2.5), "n_members must be a whole number, not 2.5"),
     ],
 )
 def test_sizes_that_make_no_sense_are_refused(sizes: tuple[int, int, int], sentence: str) -> None:

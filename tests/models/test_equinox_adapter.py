@@ -117,7 +117,7 @@ def test_a_module_with_weights_is_taken_with_a_warning() -> None:
 @pytest.mark.parametrize(
     ("factory", "sentence"),
     [
-        (3, r"from_equinox takes a factory such as lambda key: Net\(key=key\), not 3"),
+        (3, "factory must be a function, not 3"),
         (lambda key: 3, r"a factory that returns a callable eqx\.Module; this one does not"),
     ],
 )

@@ -74,6 +74,7 @@ def build(name: str, **options: Any) -> Calibrator:
     return CALIBRATORS[name](**options)
 
 
+@checked
 def restore(state: Mapping[str, Any]) -> FittedCalibrator:
     """A fitted calibrator as it was stored.
 

@@ -18,7 +18,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from nu_ensembles.calibration.protocol import Values, check_members, labelled_rows, normalised
 from nu_ensembles.calibration.softmax_regression import minimum
-from nu_ensembles.checks import checked
+from nu_ensembles.checks import checked, shown
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.metrics.temperature import log_probability
 
@@ -113,8 +113,8 @@ def check_weights(weights: ArrayLike | None, n_parts: int) -> Values:
         array = np.empty(0)
     if array.shape != (n_parts,) or not np.isfinite(array).all() or (array < 0).any() or not (array > 0).any():
         raise InputError(
-            f"The weights are {weights!r}: give {n_parts} finite numbers of at least 0, one for each classifier, and "
-            "not all 0."
+            f"The weights are {shown(weights)}: give {n_parts} finite numbers of at least 0, one for each "
+            "classifier, and not all 0."
         )
     array = array / array.max()  # sums of huge weights would overflow
     return array / array.sum()

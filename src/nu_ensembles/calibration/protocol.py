@@ -52,6 +52,7 @@ class FittedCalibrator:
     name: ClassVar[str]
     takes_members: ClassVar[bool] = False
 
+    @checked
     def apply(self, probabilities: ArrayLike) -> Values:
         """Calibrated probabilities `[N, C]`.
 
@@ -115,6 +116,7 @@ class Calibrator:
     name: ClassVar[str]
     takes_members: ClassVar[bool] = False
 
+    @checked
     def fit(self, probabilities: ArrayLike, labels: ArrayLike, weight: ArrayLike | None = None) -> FittedCalibrator:
         """Fits on rows that the model was not trained on.
 

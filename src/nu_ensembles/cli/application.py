@@ -98,10 +98,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return 143
     except BrokenPipeError:
-        # The reader (`head`, say) had enough; without this, Python would complain while closing the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (`head`, say) had enough.
+        _silence(sys.stdout)
         return 0
     except OSError as error:
+        _silence(sys.stdout)
         return _fail(
             f"{error.filename or 'A file'} cannot be used ({error.strerror}); check it and its permissions.", 2
         )
@@ -111,12 +112,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _open_what_is_closed() -> None:
     """Gives a process that was started without standard streams empty ones: else the first files that it opens would
     take their numbers, and what any library prints would end up in them.
+
+    Standard output then takes nothing, as a full one does, so that it is said where a result is lost.
     """
-    for number in range(3):
+    for number, name, how in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)
+            os.open(os.devnull, os.O_RDONLY if number < 2 else os.O_RDWR)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, how, encoding="utf-8", closefd=False))  # noqa: SIM115 (as long as the process)
+
+
+def _silence(stream: Any) -> None:
+    """Sends what a stream still holds to nowhere: without this, Python would complain while closing it."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _fail(error: object, code: int) -> int:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nu_ensembles.checks import checked
+from nu_ensembles.checks import checked, shown
 from nu_ensembles.corruptions.levels import Images
 from nu_ensembles.corruptions.severities import COMMON_NAMES
 from nu_ensembles.corruptions.suite import check_choice, check_images, corrupt
@@ -71,7 +71,7 @@ def corrupt_all(
         for severity in severities:
             check_choice(name, severity)
     if not isinstance(n_processes, int | np.integer) or n_processes < 1:
-        raise InputError(f"n_processes must be a whole number from 1 on, not {n_processes!r}.")
+        raise InputError(f"n_processes must be a whole number from 1 on, not {shown(n_processes)}.")
     cells = [(name, severity) for name in names for severity in severities]
     return _stream(images, cells, seed, int(n_processes), verbose)
 

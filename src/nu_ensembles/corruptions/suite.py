@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nu_ensembles.checks import checked, shown
 from nu_ensembles.corruptions import blur, digital, elastic, noise, spatter, weather
 from nu_ensembles.corruptions.levels import Images
 from nu_ensembles.corruptions.severities import NAMES, SEVERITIES
@@ -59,6 +60,7 @@ CORRUPTIONS: dict[str, Corruption] = {
 }
 
 
+@checked
 def corrupt(
     images: ArrayLike,
     name: str,
@@ -92,9 +94,9 @@ def corrupt(
     if sources is not None and len(sources) != len(images):
         raise InputError(f"There are {len(sources)} random sources for {len(images)} images: give one for each.")
     if not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"The seed must be a whole number from 0 on, not {seed!r}.")
+        raise InputError(f"The seed must be a whole number from 0 on, not {shown(seed)}.")
     if not isinstance(first, int | np.integer) or first < 0:
-        raise InputError(f"first must be the number of an image, from 0 on, not {first!r}.")
+        raise InputError(f"first must be the number of an image, from 0 on, not {shown(first)}.")
     corruption, parameters = CORRUPTIONS[name], SEVERITIES[name][severity - 1]
     kind = NAMES.index(name) + 1
     corrupted = np.empty_like(images)
@@ -136,4 +138,4 @@ def check_choice(name: str, severity: int) -> None:
     if not isinstance(name, str) or name not in CORRUPTIONS:
         raise unknown_name("corruption", name, NAMES)
     if isinstance(severity, bool) or not isinstance(severity, int | np.integer) or not 1 <= severity <= 5:
-        raise InputError(f"Severity must be 1, 2, 3, 4 or 5, not {severity!r}.")
+        raise InputError(f"Severity must be 1, 2, 3, 4 or 5, not {shown(severity)}.")

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nu_ensembles.checks import check_array, check_whole, shown
+from nu_ensembles.checks import check_array, check_whole, checked, shown
 from nu_ensembles.errors import InputError
 
 # Their numbers have to fit into memory, some times over.
 MOST_ROWS = 1 << 28
 
 
+@checked
 def split(
     n_rows: int, sizes: Mapping[str, int | None], seed: int, stratify: ArrayLike | None = None
 ) -> dict[str, np.ndarray]:
@@ -47,6 +48,7 @@ def split(
     return parts
 
 
+@checked
 def published_split(
     n_rows: int, n_train: int, *, n_validation: int = 5000, n_unlabeled: int = 5000
 ) -> dict[str, np.ndarray]:

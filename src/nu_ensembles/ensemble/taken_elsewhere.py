@@ -61,6 +61,7 @@ class TakenElsewhere:
         ensemble: Any = self
         return CompiledEnsemble(ensemble, outputs)
 
+    @checked
     def predict_into(
         self, x: Any, folder: str | Path, *, resume: bool = False, keep: Sequence[str] = (), verbose: int = 0
     ) -> dict[str, Any]:

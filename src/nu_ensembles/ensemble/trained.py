@@ -134,6 +134,7 @@ class Ensemble(TakenElsewhere):
         """How many networks there are: as many as members, unless those are dropout masks."""
         return jax.tree.leaves(self.params)[0].shape[0]
 
+    @checked
     def predict_members(self, x: Any, batch_size: int | None = None) -> np.ndarray:
         """Each member's class probabilities, float32 `[K, N, C]`, as they are: what calibrates their mean is left out.
 
@@ -144,6 +145,7 @@ class Ensemble(TakenElsewhere):
         nothing = np.zeros((self.n_members, 0, len(self.classes)), np.float32)
         return np.concatenate([nothing, *(part for _, _, part in self._batches(self._rows(x), batch_size))], axis=1)
 
+    @checked
     def predict_proba(self, x: Any, batch_size: int | None = None) -> np.ndarray:
         """The mean of the members' class probabilities, calibrated if the ensemble is: float32 `[N, C]`.
 
@@ -163,6 +165,7 @@ class Ensemble(TakenElsewhere):
             result[rows] = mean if of is None else of.apply(members if of.takes_members else mean)
         return result if self.temperature == 1 else scale_temperature(result, self.temperature).astype(np.float32)
 
+    @checked
     def predict(self, x: Any, batch_size: int | None = None) -> np.ndarray:
         """The most probable class of each row, `[N]`.
 
@@ -191,8 +194,7 @@ class Ensemble(TakenElsewhere):
         """Which rows, these rows as the networks get them, and the members' probabilities of them."""
         if self.encoding is None and not isinstance(x, LazyRows | SparseRows):
             check_rows(x[:0] if x.ndim > 1 else x, "X", self.row_shape, least_rows=0)
-        if batch_size is not None:
-            check_whole(batch_size, "batch_size")
+        batch_size = None if batch_size is None else check_whole(batch_size, "batch_size")
         refuse_forks()
         params, model_state = jax.device_put((self.params, self.model_state))
         sparse, scaling = self._network_for_sparse(x), self.standardisation
@@ -270,7 +272,7 @@ class Ensemble(TakenElsewhere):
         scaling = self.standardisation
         same = {
             "network": self.model == model,
-            "classes": self.classes.tolist() == np.asarray(classes).tolist(),
+            "classes": self.classes.tolist() == classes.tolist(),
             "input shape": self.row_shape == row_shape,
             "table of inputs": self.encoding == encoding,
             "input scaling": self.pixels == pixels
@@ -291,9 +293,6 @@ class Ensemble(TakenElsewhere):
         differing = self.differences(*theirs)
         if differing:
             raise InputError(f"Only ensembles of the same {' and '.join(differing)} can be put together.")
-        params, model_state = jax.tree.map(
-            lambda a, b: np.concatenate([a, b]),
-            (self.params, self.model_state),
-            (other.params, other.model_state),
-        )
+        mine, further = (self.params, self.model_state), (other.params, other.model_state)
+        params, model_state = jax.tree.map(lambda a, b: np.concatenate([a, b]), mine, further)
         return dataclasses.replace(self, params=params, model_state=model_state, training=other.training)

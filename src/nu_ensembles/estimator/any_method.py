@@ -10,12 +10,13 @@ from typing import Any, Self
 
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples
 
 from nu_ensembles import methods, tuning
 from nu_ensembles.calibration import Calibrator
-from nu_ensembles.checks import check_flags, check_whole
+from nu_ensembles.checks import check_options, check_whole, checked
 from nu_ensembles.deployment import differs_from_all_labelled, two_sample_of
 from nu_ensembles.engine.augmentation import Augmentation
 from nu_ensembles.engine.checkpoints import lasting_repr
@@ -171,12 +172,13 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             return None
         return SearchSettings(betas=None, n_stops=None if self.early_stopping else 1)
 
+    @checked
     def fit(
         self,
         X: Any,
         y: Any,
         X_unlabeled: Any = None,
-        sample_weight: Any = None,
+        sample_weight: float | ArrayLike | None = None,
         validation: tuple[Any, Any] | None = None,
     ) -> Self:
         """Trains the ensemble.
@@ -233,7 +235,8 @@ class EnsembleClassifier(FittedEnsemble, BaseEstimator):
             x, labels = labelled_pair(validation)
             held_out = problem.further_rows(rows_beside(x, "the validation x"), labels, "the validation x")
         method, how = self._method_and_search(wanted)
-        check_flags(self.get_params(deep=False), type(self))
+        # What has a sentence of its own was refused above.
+        check_options(self.get_params(deep=False), type(self))
         max_iter = check_whole(self.max_iter, "max_iter")
         settings = Settings(
             batch_size=self.batch_size,

@@ -10,7 +10,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from nu_ensembles.checks import check_array as as_array
-from nu_ensembles.checks import check_flag, shown
+from nu_ensembles.checks import check_flag, refuse_foreign, shown
 from nu_ensembles.ensemble import Ensemble
 from nu_ensembles.errors import InputError
 from nu_ensembles.problem import (
@@ -88,6 +88,7 @@ def rows_and_labels(estimator: Any, given: Any, y: Any, X: Any) -> tuple[Any, np
       given: what the user calls X.
       X: the same as a table, a sparse matrix or an array.
     """
+    refuse_foreign(y, "y")
     y = column_or_1d(y, warn=True)
     if isinstance(X, RawTable):
         # Names of several types are refused, and those that are not text left aside, as everywhere in scikit-learn.
@@ -97,6 +98,7 @@ def rows_and_labels(estimator: Any, given: Any, y: Any, X: Any) -> tuple[Any, np
     elif isinstance(X, SparseRows):
         validate_data(estimator, X.matrix, accept_sparse=True)
     else:
+        refuse_foreign(X, "X")
         try:
             X = validate_data(estimator, X, allow_nd=True, ensure_all_finite=False, dtype="numeric")
         except ValueError as error:
@@ -118,6 +120,7 @@ def rows_like_fitted(estimator: Any, X: Any, ensemble: Ensemble) -> Any:
     if isinstance(X, SparseRows):
         validate_data(estimator, X.matrix, accept_sparse=True, reset=False)
         return X
+    refuse_foreign(X, "X")
     X = validate_data(estimator, X, reset=False, allow_nd=True, ensure_all_finite=False, dtype="numeric")
     return check_rows(X, "X", ensemble.input_shape, gaps=ensemble.encoding is not None)
 
@@ -180,7 +183,7 @@ def which_labelled(y: np.ndarray, unlabeled_label: Any) -> np.ndarray:
     if not isinstance(marked, np.ndarray):  # labels of a type that cannot equal it
         return labelled
     if marked.all():
-        raise InputError(f"Every row is marked unlabelled (y == {unlabeled_label!r}); label some of them.")
+        raise InputError(f"Every row is marked unlabelled (y == {shown(unlabeled_label)}); label some of them.")
     return labelled & ~marked.astype(bool)
 
 
@@ -189,5 +192,5 @@ def wants_standardisation(standardize: bool | str, X: Any) -> bool:
     if not isinstance(standardize, str):
         return check_flag(standardize, "standardize, unless it is 'auto',")
     if standardize != "auto":
-        raise InputError(f"standardize must be True, False or 'auto', not {standardize!r}.")
+        raise InputError(f"standardize must be True, False or 'auto', not {shown(standardize)}.")
     return isinstance(X, RawTable) or (X.ndim == 2 and X.dtype != np.uint8)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, _safe_indexing, check_random_state, get_tags
 from sklearn.utils.validation import (
@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
 )
 
 from nu_ensembles.calibration.pooling import WEIGHT_PRIOR, check_pooling, check_weights, pool, pooling_weights
-from nu_ensembles.checks import check_positive
+from nu_ensembles.checks import check_positive, checked, refuse_foreign, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.estimator.blend_folds import folds_for_weights
 from nu_ensembles.estimator.scored import ScoredClassifier
@@ -74,7 +74,8 @@ class Blend(ScoredClassifier, BaseEstimator):
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: Any = None) -> Self:
+    @checked
+    def fit(self, X: Any, y: Any, X_unlabeled: Any = None, sample_weight: float | ArrayLike | None = None) -> Self:
         """Learns the weights out of fold, then fits every classifier on all rows.
 
         Args:
@@ -92,6 +93,7 @@ class Blend(ScoredClassifier, BaseEstimator):
             raise InputError("None of the classifiers has a fit that takes X_unlabeled; leave it out or add one.")
         if y is None:
             raise InputError("This classifier requires y to be passed, but the target y is None.")
+        refuse_foreign(y, "y")
         X, y = self._rows(X, reset=True), _check_y(y, estimator=self)
         check_consistent_length(X, y)
         check_targets(y)
@@ -155,6 +157,7 @@ class Blend(ScoredClassifier, BaseEstimator):
         """X in a form that can be sliced; data frames stay what they are, for classifiers that take text."""
         if hasattr(X, "columns"):
             return validate_data(self, X, reset=reset, skip_check_array=True)
+        refuse_foreign(X, "X")
         sparse = self.__sklearn_tags__().input_tags.sparse
         return validate_data(
             self, X, reset=reset, accept_sparse=sparse, dtype=None, allow_nd=True, ensure_all_finite=False
@@ -218,13 +221,13 @@ class Blend(ScoredClassifier, BaseEstimator):
 def check_classifiers(classifiers: Any) -> list[Any]:
     """Classifiers that can be cloned, fitted and asked for probabilities."""
     if not isinstance(classifiers, list | tuple) or not classifiers:
-        raise InputError(f"Blend takes a list of classifiers, [LogisticRegression(), …], not {classifiers!r}.")
+        raise InputError(f"Blend takes a list of classifiers, [LogisticRegression(), …], not {shown(classifiers)}.")
     for each in classifiers:
         if isinstance(each, type) or not all(hasattr(each, name) for name in ("fit", "get_params")):
-            raise InputError(f"Blend cannot use {each!r}; give classifiers, such as LogisticRegression().")
+            raise InputError(f"Blend cannot use {shown(each)}; give classifiers, such as LogisticRegression().")
         if not hasattr(each, "predict_proba"):
             raise InputError(
-                f"{each!r} has no predict_proba; choose a classifier with class probabilities, or wrap it in "
+                f"{shown(each)} has no predict_proba; choose a classifier with class probabilities, or wrap it in "
                 "sklearn.calibration.CalibratedClassifierCV."
             )
     return list(classifiers)
@@ -232,5 +235,5 @@ def check_classifiers(classifiers: Any) -> list[Any]:
 
 def _is_text(weights: Any, text: str) -> bool:
     if isinstance(weights, str) and weights != text:
-        raise InputError(f"weights must be {text!r} or a number for each classifier, not {weights!r}.")
+        raise InputError(f"weights must be {text!r} or a number for each classifier, not {shown(weights)}.")
     return isinstance(weights, str)

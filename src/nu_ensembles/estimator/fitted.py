@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -63,7 +64,8 @@ class FittedEnsemble(ScoredClassifier):
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    @checked
+    def score(self, X: Any, y: Any, sample_weight: float | ArrayLike | None = None) -> float:
         """Accuracy on the labelled rows; those without a label, or marked by `unlabeled_label`, are left out.
 
         Args:
@@ -76,6 +78,7 @@ class FittedEnsemble(ScoredClassifier):
             sample_weight = np.asarray(sample_weight)[labelled]
         return super().score(X, y, sample_weight)
 
+    @checked
     def evaluate(self, X: Any, y: Any, *, intervals: float | None = None) -> dict[str, float]:
         """All metrics on labelled rows that the classifier has not seen: those of `nu.metrics.evaluate`, by name.
 
@@ -115,6 +118,7 @@ class FittedEnsemble(ScoredClassifier):
         write_page(path, own_page(given_of(self, self._rows(X), y, name)))
         return Path(path)
 
+    @checked
     def save(self, folder: str | Path) -> None:
         """Writes the classifier into a new folder, from which `load` restores it and `nu.Ensemble.load` the ensemble.
 
@@ -125,6 +129,7 @@ class FittedEnsemble(ScoredClassifier):
         kept.with_notes(self).save(folder)  # pyright: ignore[reportArgumentType]
 
     @classmethod
+    @checked
     def load(cls, folder: str | Path, model: Model | None = None) -> Self:
         """Reads a saved classifier, or one that `nu-ensembles fit` wrote, after checking every byte of it.
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
-from nu_ensembles.checks import check_array
+from nu_ensembles.checks import check_array, checked
 from nu_ensembles.errors import InputError
 
 
 class ScoredClassifier(ClassifierMixin):
     """A classifier whose `score` refuses labels that cannot be told apart."""
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    @checked
+    def score(self, X: Any, y: Any, sample_weight: float | ArrayLike | None = None) -> float:
         """Accuracy on labelled rows.
 
         Args:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from nu_ensembles.checks import check_positive, check_whole, checked
+from nu_ensembles.checks import check_positive, check_whole, checked, refuse_foreign
 from nu_ensembles.companion import Forest, grow
 from nu_ensembles.companion.trees import Trees
 from nu_ensembles.errors import InputError
@@ -59,7 +59,8 @@ class TemperedForest(ScoredClassifier, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    @checked
+    def fit(self, X: Any, y: Any, sample_weight: float | ArrayLike | None = None) -> Self:
         """Grows the trees, then fits the temperature.
 
         Args:
@@ -71,6 +72,8 @@ class TemperedForest(ScoredClassifier, BaseEstimator):
         prior = check_positive(self.temperature_prior, "temperature_prior", zero_allowed=True)
         if y is None:
             raise InputError("This classifier requires y to be passed, but the target y is None.")
+        refuse_foreign(X, "X")
+        refuse_foreign(y, "y")
         X, y = validate_data(self, X, y, dtype=np.float32)  # what trees compare
         check_targets(y)
         if sample_weight is not None:
@@ -113,6 +116,7 @@ class TemperedForest(ScoredClassifier, BaseEstimator):
           X: `[n, features]`.
         """
         check_is_fitted(self)
+        refuse_foreign(X, "X")
         X = validate_data(self, X, reset=False, dtype=np.float32)
         return self.forest_.probabilities(np.asarray(X))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nu_ensembles.calibration import AUTO, CALIBRATORS, Calibrator, Identity, Temperature, build
-from nu_ensembles.errors import InputError
+from nu_ensembles.errors import InputError, shown
 from nu_ensembles.tuning.accompanying import FOREST
 
 NAMES = ("auto", *(name for name, kind in CALIBRATORS.items() if not kind.takes_members))
@@ -21,7 +21,8 @@ def check_calibration(calibration: str | Calibrator | None, temperature: bool) -
     if temperature:
         if calibration is not None and calibration != Temperature.name:
             raise InputError(
-                f"temperature=True means calibration='temperature', but calibration is {calibration!r}; leave out one."
+                f"temperature=True means calibration='temperature', but calibration is {shown(calibration)}; "
+                "leave out one."
             )
         calibration = Temperature.name
     if calibration == "auto":
@@ -29,7 +30,7 @@ def check_calibration(calibration: str | Calibrator | None, temperature: bool) -
     if isinstance(calibration, str) and calibration in CALIBRATORS:
         calibration = build(calibration)
     if not isinstance(calibration, Calibrator | None) or isinstance(calibration, type):
-        raise InputError(f"calibration is {calibration!r}; give one of {', '.join(NAMES)}, or None.")
+        raise InputError(f"calibration is {shown(calibration)}; give one of {', '.join(NAMES)}, or None.")
     if calibration is None or isinstance(calibration, Identity):
         return ()
     if calibration.takes_members:
@@ -50,7 +51,8 @@ def check_companion(companion: Any, row_shape: Sequence[int] = (1,)) -> bool:
         return False
     if not isinstance(companion, str) or companion != FOREST:
         raise InputError(
-            f"companion is {companion!r}; give {FOREST!r} or None. nu.Blend pools any classifiers with predict_proba."
+            f"companion is {shown(companion)}; give {FOREST!r} or None. nu.Blend pools any classifiers "
+            "with predict_proba."
         )
     if len(row_shape) != 1:
         raise InputError(

@@ -15,7 +15,6 @@ nothing, and alpha grows from 0. Without these the networks fit their labels lat
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, ClassVar, cast
 
 import jax
@@ -23,7 +22,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from nu_ensembles.checks import check_coefficient, check_whole
+from nu_ensembles.checks import check_coefficient, check_whole, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods.forward import FeatureForward, Forward
 from nu_ensembles.methods.losses import at_least_float32, cross_entropy
@@ -67,8 +66,9 @@ class Dice(BaseMethod):
         check_coefficient("noise", self.noise, "0 leaves the features as they are")
         for name in ("discriminator_learning_rate", "bound"):
             value = getattr(self, name)
-            if isinstance(value, str) or (isinstance(value, Real) and not (0 < float(value) < float("inf"))):
-                raise InputError(f"{name} must be a number above 0, not {value}.")
+            check_coefficient(name, value, "it is a positive number")
+            if is_zero(value):
+                raise InputError(f"{name} must be a number above 0, not {shown(value)}.")
         check_whole(self.hidden, "hidden")
 
     def effective(self) -> Method:

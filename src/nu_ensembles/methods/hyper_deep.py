@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple, Self
 import jax
 import numpy as np
 
-from nu_ensembles.checks import check_array, check_positive, check_whole
+from nu_ensembles.checks import check_array, check_positive, check_whole, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.methods.nu import Nu
 from nu_ensembles.methods.procedure import Procedure
@@ -85,7 +85,7 @@ class HyperDeep(Procedure):
             is_list = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str)
             listed = np.atleast_1d(check_array(values, name)).tolist() if is_list else []
             if not listed:
-                raise InputError(f"{name} must list at least one value, as in (0.001, 0.01), not {values!r}.")
+                raise InputError(f"{name} must list at least one value, as in (0.001, 0.01), not {shown(values)}.")
             object.__setattr__(self, name, tuple(check(value) for value in listed))
         if check_positive(self.holdout, "holdout") >= 1:
             raise InputError(f"holdout is a share of the labelled rows, between 0 and 1, not {self.holdout}.")

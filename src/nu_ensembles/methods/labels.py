@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from nu_ensembles.checks import check_whole
+from nu_ensembles.checks import check_whole, checked
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.masks import drawn_by_place, threefry2x32
 from nu_ensembles.problem.seeds import random_key
@@ -29,6 +29,7 @@ MOST_COMPARED = 12
 TargetsAt = Callable[[np.ndarray], np.ndarray]
 
 
+@checked
 def random_labels(seed: int | Array, n_points: int, n_classes: int, n_members: int) -> Array:
     """Draws the label that each member fits on each unlabelled point.
 

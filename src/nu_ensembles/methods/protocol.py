@@ -18,7 +18,7 @@ import numpy as np
 import optax
 from jax import Array
 
-from nu_ensembles.errors import InputError
+from nu_ensembles.errors import InputError, shown
 from nu_ensembles.methods.forward import Forward
 from nu_ensembles.methods.labels import TargetsAt
 from nu_ensembles.methods.trainer import TrainingRows
@@ -278,7 +278,9 @@ def hyper_parameters(chosen: Any) -> dict[str, Any]:
       chosen: the method.
     """
     if not dataclasses.is_dataclass(chosen) or isinstance(chosen, type):
-        raise InputError(f"A method has hyper-parameters, and this is none: {chosen!r}; make one, as in Nu(beta=0.01).")
+        raise InputError(
+            f"A method has hyper-parameters, and this is none: {shown(chosen)}; make one, as in Nu(beta=0.01)."
+        )
     values = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 

@@ -6,7 +6,7 @@ import inspect
 import warnings
 from typing import Any
 
-from nu_ensembles.checks import checked
+from nu_ensembles.checks import checked, shown
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.methods.agree_to_disagree import AgreeToDisagree
 from nu_ensembles.methods.batch_ensemble import BatchEnsemble
@@ -85,7 +85,7 @@ def method_for(method: AnyMethod | str, n_unlabeled: int) -> AnyMethod:
         method = build(method)
     if isinstance(method, type) or not hasattr(method, "effective"):
         raise InputError(
-            f"method must be a name, such as 'nu', or an instance, such as nu.methods.Nu(0.01), not {method!r}."
+            f"method must be a name, such as 'nu', or an instance, such as nu.methods.Nu(0.01), not {shown(method)}."
         )
     method = method.effective()
     if not method.uses_unlabeled or n_unlabeled:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import jax
 import numpy as np
 
-from nu_ensembles.checks import check_positive, check_whole
+from nu_ensembles.checks import check_positive, check_whole, shown
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.methods.nu import Nu
 from nu_ensembles.methods.procedure import Procedure
@@ -61,9 +61,9 @@ class TransformationEnsemble(Procedure):
     def __post_init__(self) -> None:
         names = self.transformations
         if not isinstance(names, Sequence) or isinstance(names, str) or not all(isinstance(n, str) for n in names):
-            raise InputError(f"transformations must be a list of names, as in ('as_is', 'edges'), not {names!r}.")
+            raise InputError(f"transformations must be a list of names, as in ('as_is', 'edges'), not {shown(names)}.")
         if not names:
-            raise InputError(f"transformations must list at least one, as in ('as_is', 'edges'), not {names!r}.")
+            raise InputError(f"transformations must list at least one, as in ('as_is', 'edges'), not {shown(names)}.")
         object.__setattr__(self, "transformations", tuple(names))
         for each in names:
             if each not in MAPS and each not in SYMMETRIES:

@@ -53,6 +53,7 @@ class Abstention:
         self.target_error = target_error
         self.guarantee = guarantee
 
+    @checked
     def fit(self, probs: ArrayLike, labels: ArrayLike) -> Abstention:
         """Chooses the threshold on data that the model was not trained on.
 
@@ -81,6 +82,7 @@ class Abstention:
         self.error_limit_ = float(limits[chosen])
         return self
 
+    @checked
     def accept(self, probs: ArrayLike) -> NDArray[np.bool_]:
         """Whether to answer, for each sample: `[N]`.
 
@@ -91,6 +93,7 @@ class Abstention:
             raise InputError("This Abstention has no threshold yet: call fit on labelled data first.")
         return mean_probability(check_member_probs(probs)).max(axis=1) >= self.threshold_
 
+    @checked
     def predict(self, probs: ArrayLike) -> Ints:
         """The most probable class of each accepted sample, -1 for the others: `[N]`.
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import unknown_name
 from nu_ensembles.metrics.calibration import equal_width_bins
 from nu_ensembles.metrics.inputs import Ints, Predictions, check_predictions
@@ -41,6 +42,7 @@ class BrierDecomposition(NamedTuple):
     uncertainty: float
 
 
+@checked
 def brier_decomposition(
     probs: ArrayLike, labels: ArrayLike, *, method: str = "argmax", n_bins: int = 15
 ) -> BrierDecomposition:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nu_ensembles.checks import check_flag, check_whole
+from nu_ensembles.checks import check_flag, check_whole, checked
 from nu_ensembles.metrics.inputs import Predictions, check_predictions
 from nu_ensembles.metrics.weighting import Values, Weights, divide, group_sums, unit_weights
 
@@ -24,6 +24,7 @@ def equal_width_bins(values: Values, n_bins: int) -> NDArray[np.int64]:
     return np.searchsorted(inner_edges, values, side="left")
 
 
+@checked
 def ece(probs: ArrayLike, labels: ArrayLike, *, n_bins: int = 15, debias: bool = False) -> float:
     """Expected calibration error of the top label, with `n_bins` equal-width, right-closed bins of max p::
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nu_ensembles.checks import check_whole
+from nu_ensembles.checks import check_whole, checked
 from nu_ensembles.metrics.brier_terms import class_gaps
 from nu_ensembles.metrics.calibration import MOST_BINS, equal_width_bins
 from nu_ensembles.metrics.inputs import Predictions, check_predictions
 from nu_ensembles.metrics.weighting import Values, Weights, group_sums, unit_weights
 
 
+@checked
 def classwise_ece(probs: ArrayLike, labels: ArrayLike, *, n_bins: int = 15) -> float:
     """Class-wise (static) calibration error: the ECE of p_c against 1[y=c], mean over the classes c::
 
@@ -33,6 +34,7 @@ def classwise_ece(probs: ArrayLike, labels: ArrayLike, *, n_bins: int = 15) -> f
     return float(absolute[0]) / predictions.probs.shape[1]
 
 
+@checked
 def top_label_ece(probs: ArrayLike, labels: ArrayLike, *, n_bins: int = 15) -> float:
     """ECE with bins kept apart by predicted class k, so that classes cannot cancel::
 

@@ -46,6 +46,7 @@ class ConformalSets:
         self.coverage = coverage
         self.score = score
 
+    @checked
     def fit(self, probs: ArrayLike, labels: ArrayLike) -> ConformalSets:
         """Finds the limit on data that the model was not trained on.
 
@@ -61,6 +62,7 @@ class ConformalSets:
         self.limit_ = float(np.sort(scores)[rank - 1]) if rank <= len(scores) else float("inf")
         return self
 
+    @checked
     def transform(self, probs: ArrayLike) -> NDArray[np.bool_]:
         """Which classes each sample's set contains: bool `[N, C]`.
 
@@ -86,6 +88,7 @@ class ConformalSets:
         return scores
 
 
+@checked
 def set_coverage(sets: ArrayLike, labels: ArrayLike) -> tuple[float, float]:
     """Share of samples whose set contains the label, and mean number of classes in a set.
 

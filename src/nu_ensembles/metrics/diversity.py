@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.information import Votes, joint_predictions, pair_information
 from nu_ensembles.metrics.inputs import Floats, check_labels, check_member_probs
@@ -23,6 +24,7 @@ def member_predictions(member_probs: Floats) -> Votes:
     return np.stack([member.argmax(axis=1).astype(np.int32) for member in member_probs])
 
 
+@checked
 def mutual_information(member_probs: ArrayLike, *, bias_corrected: bool = False) -> float:
     """Mutual information of two members' predicted classes, in bits, mean over all pairs of members::
 
@@ -44,6 +46,7 @@ def mutual_information(member_probs: ArrayLike, *, bias_corrected: bool = False)
     return float(mean_over_pairs(pairwise_mutual_information(members, bias_corrected=bias_corrected)))
 
 
+@checked
 def pairwise_mutual_information(member_probs: ArrayLike, *, bias_corrected: bool = False) -> Values:
     """The matrix behind `mutual_information`: `[K, K]` in bits, each member's own entropy on the diagonal.
 
@@ -67,6 +70,7 @@ def mean_over_pairs(matrix: Values) -> Values:
     return matrix[rows, columns].mean(axis=0)
 
 
+@checked
 def variance(member_probs: ArrayLike, labels: ArrayLike) -> float:
     """V-hat, the empirical variance of the likelihood of the true label over members [eq. 2]::
 
@@ -91,6 +95,7 @@ def label_variance(label_probs: NDArray[np.floating]) -> Values:
     return 0.5 * np.einsum("kn,kn->n", deviations, deviations) / len(deviations)
 
 
+@checked
 def disagreement(member_probs: ArrayLike) -> float:
     """Share of samples on which two members predict different classes, mean over all pairs of members.
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nu_ensembles.checks import check_positive, check_whole
+from nu_ensembles.checks import check_positive, check_whole, checked
 from nu_ensembles.errors import unknown_name
 from nu_ensembles.metrics.calibration import MOST_BINS
 from nu_ensembles.metrics.inputs import Predictions, check_predictions
@@ -22,6 +22,7 @@ TACE_DEFAULTS = {"paper": (15, 1e-3), "nixon": (30, 0.01)}
 """Number of bins and threshold of each variant."""
 
 
+@checked
 def tace(
     probs: ArrayLike,
     labels: ArrayLike,

@@ -11,7 +11,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nu_ensembles.checks import check_array, check_whole, shown
+from nu_ensembles.checks import check_array, check_whole, checked, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.bootstrap import Statistics, interval, resampled, wilson
 from nu_ensembles.metrics.brier_terms import argmax_terms, class_gaps, exact_terms
@@ -58,8 +58,9 @@ CORRECTED = frozenset(
 """Metrics that take off their own bias."""
 
 
+@checked
 def evaluate(
-    member_probs: ArrayLike | Sequence[ArrayLike],
+    member_probs: Sequence[ArrayLike] | ArrayLike,
     labels: ArrayLike,
     *,
     classes: ArrayLike | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.diversity import member_predictions
 from nu_ensembles.metrics.inputs import Floats, check_member_probs
@@ -12,6 +13,7 @@ from nu_ensembles.metrics.selective import ood_auroc, weighted_auroc
 from nu_ensembles.metrics.weighting import Values, unit_weights
 
 
+@checked
 def ood_scores(member_probs: ArrayLike, ood_member_probs: ArrayLike) -> dict[str, float]:
     """AUROC for telling foreign inputs from familiar ones, by what the ensemble shows of its doubt.
 

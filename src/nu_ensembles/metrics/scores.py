@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nu_ensembles.checks import checked
 from nu_ensembles.metrics.inputs import Ints, Predictions, check_predictions
 from nu_ensembles.metrics.weighting import Values
 
@@ -38,6 +39,7 @@ def squared_norm(probs: Values) -> Values:
     return np.einsum("nc,nc->n", probs, probs)
 
 
+@checked
 def accuracy(probs: ArrayLike, labels: ArrayLike) -> float:
     """Share of samples whose most probable class is the label: mean of 1[argmax p = y].
 
@@ -51,6 +53,7 @@ def accuracy(probs: ArrayLike, labels: ArrayLike) -> float:
     return float(check_predictions(probs, labels).right.mean())
 
 
+@checked
 def nll(probs: ArrayLike, labels: ArrayLike) -> float:
     """Negative log-likelihood of the mean probability: -mean ln p(y), in nats.
 
@@ -66,6 +69,7 @@ def nll(probs: ArrayLike, labels: ArrayLike) -> float:
     return float(label_nll(label_probability(predictions.probs, predictions.labels)).mean())
 
 
+@checked
 def brier(probs: ArrayLike, labels: ArrayLike) -> float:
     """Brier score: mean over samples of sum_c (p_c - 1[y=c])².
 

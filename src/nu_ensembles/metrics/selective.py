@@ -32,6 +32,7 @@ class RiskCoverage(NamedTuple):
     threshold: Values
 
 
+@checked
 def error_auroc(probs: ArrayLike, labels: ArrayLike) -> float:
     """AUROC of confidence for errors: how often a correct prediction is more confident than a wrong one.
 
@@ -108,6 +109,7 @@ def member_entropy(members: Floats) -> Values:
     return np.sum([row_entropy(member) for member in members], axis=0) / len(members)
 
 
+@checked
 def aurc(probs: ArrayLike, labels: ArrayLike) -> float:
     """Area under the risk-coverage curve: error rate among the t most confident samples, mean over t = 1 … N.
 
@@ -124,6 +126,7 @@ def aurc(probs: ArrayLike, labels: ArrayLike) -> float:
     return float(weighted_aurc(predictions.confidence, 1.0 - predictions.right, plain)[0])
 
 
+@checked
 def risk_coverage(probs: ArrayLike, labels: ArrayLike) -> RiskCoverage:
     """Error rate among the samples that a confidence threshold lets through, for every threshold.
 

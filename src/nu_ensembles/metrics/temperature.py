@@ -56,6 +56,7 @@ class TemperatureScaling:
         self.on = on
         self.prior = float(prior)
 
+    @checked
     def fit(self, probs: ArrayLike, labels: ArrayLike) -> TemperatureScaling:
         """Finds the temperature that minimises summed NLL + prior·(log T)².
 
@@ -71,6 +72,7 @@ class TemperatureScaling:
             self.temperature_ = np.array([fit_temperature(member, labels, self.prior) for member in members])
         return self
 
+    @checked
     def transform(self, probs: ArrayLike) -> Values:
         """Scaled probabilities: `[N, C]` for "mean" (members are averaged first), `[K, N, C]` for "members".
 
@@ -87,6 +89,7 @@ class TemperatureScaling:
             raise InputError(f"Fitted on {len(temperatures)} members but {len(members)} were given: give the same.")
         return np.stack([scale_temperature(m, float(t)) for m, t in zip(members, temperatures, strict=True)])
 
+    @checked
     def fit_transform(self, probs: ArrayLike, labels: ArrayLike) -> Values:
         """`fit`, then `transform` of the same predictions; scores on these are optimistic.
 

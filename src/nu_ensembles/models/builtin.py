@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from nu_ensembles.backend import Backend
-from nu_ensembles.checks import check_whole
+from nu_ensembles.checks import check_whole, shown
 from nu_ensembles.errors import InputError, unknown_name
 from nu_ensembles.models.linen_adapter import from_linen
 from nu_ensembles.models.model import Model, ModelSpec
@@ -52,8 +52,8 @@ def dtype_name(dtype: Any) -> str:
         return Backend.current().convolution_dtype
     try:
         name = jnp.dtype(dtype).name
-    except TypeError:
-        name = str(dtype)
+    except Exception:  # NumPy asks foreign types, which raise what they like
+        name = dtype if isinstance(dtype, str) else shown(dtype)
     if name not in DTYPES:
         raise unknown_name("dtype", name, DTYPES)
     if jax.dtypes.canonicalize_dtype(name) != name:

@@ -16,11 +16,13 @@ import jax.numpy as jnp
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jax import Array
 
+from nu_ensembles.checks import checked, shown
 from nu_ensembles.errors import InputError, MissingExtraError
 from nu_ensembles.models.adapting import accepted_arguments, adapted, always, check_method, train_flags
 from nu_ensembles.models.model import Model, split_variables
 
 
+@checked
 def from_equinox(
     factory: Callable[[Array], Any], *, features_method: str | None = None, axis_name: str = "batch"
 ) -> Model:
@@ -46,7 +48,7 @@ def from_equinox(
     if isinstance(factory, eqx.Module):
         factory = always(factory, "lambda key: Net(key=key)")
     elif not callable(factory):
-        raise InputError(f"from_equinox takes a factory such as lambda key: Net(key=key), not {factory!r}.")
+        raise InputError(f"from_equinox takes a factory such as lambda key: Net(key=key), not {shown(factory)}.")
     make = _with_state(factory)
     template, state_template = eqx.filter_eval_shape(make, jax.random.key(0))
     if not callable(template):

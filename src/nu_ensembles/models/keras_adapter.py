@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from nu_ensembles.checks import checked
 from nu_ensembles.errors import InputError, MissingExtraError
 from nu_ensembles.models.adapting import adapted
 from nu_ensembles.models.model import Model
@@ -26,6 +27,7 @@ from nu_ensembles.models.seeding import seeded
 COUNTER = "seed_generator_state"
 
 
+@checked
 def from_keras(factory: Callable[[], Any]) -> Model:
     """Turns a Keras network into a model; `KERAS_BACKEND=jax` must be set before Keras is first imported.
 

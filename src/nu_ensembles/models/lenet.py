@@ -8,7 +8,7 @@ from typing import Any
 import flax.linen as nn
 from jax import Array
 
-from nu_ensembles.checks import check_whole
+from nu_ensembles.checks import check_whole, checked, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.activations import average_pool
 from nu_ensembles.models.builtin import built_in, dtype_name
@@ -22,7 +22,7 @@ class LeNet(nn.Module):
     """`[B, H, W, C]` (or `[B, H, W]`) `-> [B, n_classes]`, for images of at least 4×4."""
 
     n_classes: int
-    dtype: str = "float32"
+    dtype: Any = "float32"
     widths: tuple[int, int, int] = PUBLISHED_WIDTHS
 
     @nn.compact
@@ -46,7 +46,8 @@ class LeNet(nn.Module):
         return self(x, returned="both")
 
 
-def lenet(n_classes: int, dtype: str = "auto", widths: Sequence[int] = PUBLISHED_WIDTHS) -> Model:
+@checked
+def lenet(n_classes: int, dtype: Any = "auto", widths: Sequence[int] = PUBLISHED_WIDTHS) -> Model:
     """The published LeNet, or one of other widths. It has no dropout.
 
     Args:
@@ -56,7 +57,9 @@ def lenet(n_classes: int, dtype: str = "auto", widths: Sequence[int] = PUBLISHED
       widths: filters of the two convolutions, and units of the hidden layer.
     """
     if not isinstance(widths, Sequence) or isinstance(widths, str) or len(widths) != len(PUBLISHED_WIDTHS):
-        raise InputError(f"widths lists two numbers of filters and one of units, as in (32, 64, 256), not {widths!r}.")
+        raise InputError(
+            f"widths lists two numbers of filters and one of units, as in (32, 64, 256), not {shown(widths)}."
+        )
     options: dict[str, Any] = {"dtype": dtype_name(dtype)}
     chosen = tuple(check_whole(width, "widths") for width in widths)
     # Said only where it is so: the published network is described as it always was.

@@ -11,7 +11,7 @@ import jax
 from flax.core import unfreeze
 from jax import Array
 
-from nu_ensembles.checks import checked
+from nu_ensembles.checks import checked, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.adapting import accepted_arguments, adapted, check_method, train_flags
 from nu_ensembles.models.model import Model, split_variables
@@ -44,7 +44,7 @@ def from_linen(
     if not isinstance(module, nn.Module):
         raise InputError(
             "from_linen takes an instance of a flax.linen.Module, such as from_linen(Net(n_classes=10)), "
-            f"not {module!r}."
+            f"not {shown(module)}."
         )
     check_method(module, features_method)
     check_method(module, both_method)

@@ -12,7 +12,7 @@ from typing import Any
 import flax.linen as nn
 from jax import Array
 
-from nu_ensembles.checks import check_flag, check_positive, check_whole
+from nu_ensembles.checks import check_flag, check_positive, check_whole, checked, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.builtin import built_in, dtype_name
 from nu_ensembles.models.layers import GroupedDense, Returned, SparseDense, dense, full_dtype, last_layer
@@ -31,7 +31,7 @@ class MLP(nn.Module):
     n_classes: int
     hidden: tuple[int, ...] = (64, 64)
     dropout: float = 0.0
-    dtype: str = "float32"
+    dtype: Any = "float32"
     ramps: bool = False
     columns: int | None = None
     groups: int = 1
@@ -61,11 +61,12 @@ class MLP(nn.Module):
         return self(x, deterministic, returned="both")
 
 
+@checked
 def mlp(
     n_classes: int,
     hidden: Sequence[int] = (64, 64),
     dropout: float = 0.0,
-    dtype: str = "float32",
+    dtype: Any = "float32",
     ramps: bool = False,
     columns: int | None = None,
     groups: int = 1,
@@ -86,7 +87,7 @@ def mlp(
         units of every hidden layer.
     """
     if not isinstance(hidden, Sequence):
-        raise InputError(f"hidden must list the units of each hidden layer, as in (64, 64), not {hidden!r}.")
+        raise InputError(f"hidden must list the units of each hidden layer, as in (64, 64), not {shown(hidden)}.")
     options = {
         "hidden": tuple(check_whole(units, "hidden") for units in hidden),
         "dropout": check_positive(dropout, "dropout", zero_allowed=True, below=1),
@@ -103,6 +104,7 @@ def mlp(
     return built_in("mlp", MLP, n_classes, options | _of_columns(columns))
 
 
+@checked
 def mlp_large(n_classes: int, columns: int | None = None) -> Model:
     """The published perceptron, 784-500-300.
 

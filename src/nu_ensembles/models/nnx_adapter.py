@@ -17,6 +17,7 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from jax import Array
 from jax.core import Tracer
 
+from nu_ensembles.checks import checked, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.adapting import accepted_arguments, adapted, always, check_method, train_flags
 from nu_ensembles.models.model import Model, split_variables
@@ -24,6 +25,7 @@ from nu_ensembles.models.model import Model, split_variables
 Path = tuple[Any, ...]
 
 
+@checked
 def from_nnx(factory: Any, *, features_method: str | None = None) -> Model:
     """Wraps an NNX module whose `__call__` takes a batch `x[B, …]` and returns logits `[B, C]`.
 
@@ -46,7 +48,7 @@ def from_nnx(factory: Any, *, features_method: str | None = None) -> Model:
     elif callable(factory):
         make = _called_with_rngs(factory)
     else:
-        raise InputError(f"from_nnx takes a factory such as lambda rngs: Net(rngs=rngs), not {factory!r}.")
+        raise InputError(f"from_nnx takes a factory such as lambda rngs: Net(rngs=rngs), not {shown(factory)}.")
     template = nnx.eval_shape(lambda: make(nnx.Rngs(0)))
     if not isinstance(template, nnx.Module):
         raise InputError("from_nnx takes a factory that returns an nnx.Module; this one returns something else.")

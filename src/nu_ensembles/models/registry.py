@@ -28,6 +28,7 @@ BUILDERS: dict[str, Callable[..., Model]] = {
 _WRN = re.compile(r"(?:wrn|wide_resnet)_(\d+)_(\d+)")
 
 
+@checked
 def build(name: str, n_classes: int, **options: Any) -> Model:
     """Builds a network by its name.
 
@@ -89,6 +90,7 @@ def network_for(
     return network
 
 
+@checked
 def from_spec(spec: ModelSpec | Mapping[str, Any]) -> Model:
     """The network that a spec describes.
 

@@ -13,7 +13,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jax import Array
 
-from nu_ensembles.checks import check_whole
+from nu_ensembles.checks import check_whole, checked, shown
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.builtin import built_in, dtype_name
 from nu_ensembles.models.layers import BiasedReluConv, Returned, dense, full_dtype, last_layer
@@ -27,7 +27,7 @@ class SignalNet(nn.Module):
 
     n_classes: int
     filters: tuple[int, ...] = (32, 64, 64)
-    dtype: str = "float32"
+    dtype: Any = "float32"
 
     @nn.compact
     def __call__(self, x: Array, returned: Returned = "logits") -> Any:
@@ -62,7 +62,8 @@ def _halved(h: Array) -> Array:
     return h[:, : 2 * n_pairs].reshape(h.shape[0], n_pairs, 2, *h.shape[2:]).max(axis=2)
 
 
-def signal(n_classes: int, filters: Sequence[int] = (32, 64, 64), dtype: str = "auto") -> Model:
+@checked
+def signal(n_classes: int, filters: Sequence[int] = (32, 64, 64), dtype: Any = "auto") -> Model:
     """A one-dimensional convolutional network, for series `[n, length]` or `[n, length, channels]`.
 
     Args:
@@ -72,6 +73,6 @@ def signal(n_classes: int, filters: Sequence[int] = (32, 64, 64), dtype: str = "
         float32 in any case.
     """
     if not isinstance(filters, Sequence) or isinstance(filters, str) or not filters:
-        raise InputError(f"filters must list those of each convolution, as in (32, 64, 64), not {filters!r}.")
+        raise InputError(f"filters must list those of each convolution, as in (32, 64, 64), not {shown(filters)}.")
     options = {"filters": tuple(check_whole(each, "filters") for each in filters), "dtype": dtype_name(dtype)}
     return built_in("signal", SignalNet, n_classes, options)

@@ -14,7 +14,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jax import Array
 
-from nu_ensembles.checks import check_flag, check_positive, check_whole
+from nu_ensembles.checks import check_flag, check_positive, check_whole, checked
 from nu_ensembles.errors import InputError
 from nu_ensembles.models.activations import biased_convolution, biased_relu, biased_relu_dropout
 from nu_ensembles.models.builtin import built_in, dtype_name
@@ -119,7 +119,7 @@ class FixupWideResNet(nn.Module):
     widen: int = 4
     dropout: float = 0.3
     shared_dropout: bool = False
-    dtype: str = "float32"
+    dtype: Any = "float32"
 
     @nn.compact
     def __call__(self, x: Array, deterministic: bool = True, returned: Returned = "logits") -> Any:
@@ -161,13 +161,14 @@ def blocks_per_stage(depth: int) -> int:
     return (depth - 4) // 6
 
 
+@checked
 def wide_resnet(
     n_classes: int,
     depth: int = 22,
     widen: int = 4,
     dropout: float = 0.3,
     shared_dropout: bool = False,
-    dtype: str = "auto",
+    dtype: Any = "auto",
 ) -> Model:
     """A Fixup wide ResNet, WRN-`depth`-`widen`.
 

@@ -42,7 +42,7 @@ def random_key(seed: int | Array | Sequence[int]) -> Array:
         raise InputError(f"A seed is a whole number or a jax.random key, not {shown(seed)}.") from None
     # JAX would cut a longer one to its last 32 bits, so that different seeds gave the same draws.
     if not -(1 << 31) <= number < 1 << 32:
-        raise InputError(f"A seed has at most 32 bits, and {number} has more; use one below {1 << 32}.")
+        raise InputError(f"A seed has at most 32 bits, and {shown(number)} has more; use one below {1 << 32}.")
     return jax.random.key(number, impl=THREEFRY)
 
 

@@ -62,7 +62,13 @@ def _table_of_another(frame: Any, what: str) -> RawTable:
                 f"{what} is a {type(frame).__name__}, which needs pyarrow to be read; install that, or convert it to "
                 "a frame of pandas or polars."
             ) from None
-        return table_of_frame(pa.table(frame), what)
+        try:
+            table = pa.table(frame)
+        except (TypeError, ValueError):  # Arrow's own errors are such, too
+            raise InputError(
+                f"{what} is a {type(frame).__name__}, which is no table; give rows with columns."
+            ) from None
+        return table_of_frame(table, what)
     values, names = np.asarray(frame), _names(frame)
     called = [f"x{at}" for at in range(values.shape[1])] if names is None else names
     if values.dtype.kind in "biuf":

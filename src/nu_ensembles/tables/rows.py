@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nu_ensembles.errors import InputError, unknown_name
+from nu_ensembles.errors import InputError, shown, unknown_name
 from nu_ensembles.rows import LazyRows
 from nu_ensembles.tables.column import Kind
 from nu_ensembles.tables.frames import is_frame, table_of_frame
@@ -42,7 +42,7 @@ def read_column_types(types: ColumnTypes) -> dict[str, tuple[Kind, tuple[str, ..
     if not isinstance(types, Mapping):
         raise InputError(
             f"column_types must say what columns are, as in {{'zip': 'category', 'size': ['S', 'M', 'L']}}, not "
-            f"{types!r}."
+            f"{shown(types)}."
         )
     found: dict[str, tuple[Kind, tuple[str, ...]]] = {}
     for name, said in types.items():
@@ -52,7 +52,9 @@ def read_column_types(types: ColumnTypes) -> dict[str, tuple[Kind, tuple[str, ..
             found[name] = (said, ())
         else:
             if not isinstance(said, Sequence) or isinstance(said, bytes):
-                raise InputError(f"column_types must say of {name!r} its type or its levels in order, not {said!r}.")
+                raise InputError(
+                    f"column_types must say of {name!r} its type or its levels in order, not {shown(said)}."
+                )
             levels = tuple(str(level) for level in said)
             if len(set(levels)) < max(2, len(levels)):
                 raise InputError(

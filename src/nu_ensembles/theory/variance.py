@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nu_ensembles.checks import check_name, check_whole
+from nu_ensembles.checks import check_name, check_whole, checked
 from nu_ensembles.errors import InputError
 from nu_ensembles.metrics.diversity import variance
 
@@ -19,6 +19,7 @@ MOST_LABELS = 1 << 28
 LABELS = ("without_replacement", "with_replacement", "shared", "uniform")
 
 
+@checked
 def empirical_variance(member_probs: ArrayLike, labels: ArrayLike) -> float:
     """V-hat = 1/(2N) sum_n 1/K sum_k (p_k(y_n) - mean_j p_j(y_n))² [eq. 2].
 
@@ -29,6 +30,7 @@ def empirical_variance(member_probs: ArrayLike, labels: ArrayLike) -> float:
     return variance(member_probs, labels)
 
 
+@checked
 def expected_variance(n_members: int, n_classes: int, labels: str = "without_replacement") -> float:
     """E[V-hat] over random labels that every member fits perfectly.
 
@@ -55,6 +57,7 @@ def expected_variance(n_members: int, n_classes: int, labels: str = "without_rep
     return 0.0
 
 
+@checked
 def simulated_variance(
     n_members: int,
     n_classes: int,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import optax
 from jax import Array
+from numpy.typing import ArrayLike
 
 from nu_ensembles.checks import check_positive, check_whole, checked
 from nu_ensembles.engine.augmentation import Augmentation
@@ -43,7 +44,7 @@ def fit(
     seed: int | Array = 0,
     *,
     steps: int | None = None,
-    sample_weight: Any = None,
+    sample_weight: float | ArrayLike | None = None,
     classes: Sequence[Any] | np.ndarray | None = None,
     standardize: bool | None = None,
     column_types: ColumnTypes | None = None,

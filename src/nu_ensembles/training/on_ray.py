@@ -21,7 +21,7 @@ import jax
 import numpy as np
 
 from nu_ensembles import storage
-from nu_ensembles.checks import check_positive, check_whole
+from nu_ensembles.checks import check_positive, check_whole, shown
 from nu_ensembles.engine.checkpoints import lasting_repr
 from nu_ensembles.errors import InputError, MissingExtraError
 from nu_ensembles.lifecycle.state import KeptState, StateIndex
@@ -187,7 +187,7 @@ def _refuse_silent(address: str) -> None:
     """Refuses an address that is none, or where nobody answers."""
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal() or "/" in host:
-        raise InputError(f"A Ray cluster's address is HOST:PORT, as in 10.0.0.5:6379, or auto, not {address!r}.")
+        raise InputError(f"A Ray cluster's address is HOST:PORT, as in 10.0.0.5:6379, or auto, not {shown(address)}.")
     try:
         with socket.create_connection((host, int(port)), timeout=PATIENCE):
             pass

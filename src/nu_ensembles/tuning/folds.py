@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nu_ensembles.checks import check_whole
+from nu_ensembles.checks import check_whole, shown
 from nu_ensembles.errors import DataWarning, InputError
 from nu_ensembles.methods import TrainingRows
 from nu_ensembles.training import TrainingJob
@@ -108,7 +108,7 @@ def _given(cv: Any, y: np.ndarray, row_numbers: np.ndarray, n_rows: int) -> list
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"cv is {cv!r}; give a number of folds, a scikit-learn splitter or an iterable of (train, test) splits."
+            f"cv is {shown(cv)}; give a number of folds, a scikit-learn splitter or a list of (train, test) splits."
         ) from None
     if not folds:
         raise InputError("cv yields no split; give a number of folds, a splitter or an iterable of splits.")

@@ -15,11 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from nu_ensembles.checks import checked, shown
 from nu_ensembles.errors import InputError, MissingExtraError
 from nu_ensembles.models.adapting import adapted
 from nu_ensembles.models.model import Model
 
 
+@checked
 def from_torch(
     factory: Callable[[], Any],
     example: Any,
@@ -63,7 +65,7 @@ def from_torch(
             )
         factory = functools.partial(_given, factory)
     elif not callable(factory):
-        raise InputError(f"from_torch takes a factory such as lambda: Net(), not {factory!r}.")
+        raise InputError(f"from_torch takes a factory such as lambda: Net(), not {shown(factory)}.")
     fresh = (fresh,) if isinstance(fresh, str) else tuple(fresh)
     batch = _example_rows(example)
     network = ImportedNetwork(factory, torch.from_numpy(batch), features, same_start, fresh)
