@@ -102,6 +102,8 @@ def priors() -> str:
     }
     rows = []
     for title, of_kind in kinds.items():
+        if not of_kind:
+            continue
         moved = [run["nll"] for run in of_kind if run["moved"]]
         mean = sum(moved) / len(moved) if moved else None
         of_all = statistics.geometric_mean(1 + run["nll"] for run in of_kind) - 1

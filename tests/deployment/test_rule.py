@@ -85,6 +85,15 @@ def test_softness_that_nothing_speaks_for_is_not_bought():
     assert "could cost more than it saves" in found.reason()
 
 
+def test_nothing_is_changed_where_nine_rows_of_ten_are_expected_to_be_right():
+    assert decide(evidence(accuracy=0.7)).beta == 0.6
+    found = decide(evidence(accuracy=0.91))
+    assert (found.beta, found.refused) == (0.0, "right")
+    assert "expected to be right on more than nine rows of ten there, so this is" in found.reason()
+    assert next_beta(evidence((0, 0.2), accuracy=0.91)) is None
+    assert next_beta(evidence((0, 0.2), accuracy=0.89)) is not None
+
+
 def test_an_ensemble_is_not_left_less_sure_than_it_is_expected_to_be_right():
     found = decide(evidence((0, 0.03, 0.2), accuracy=0.715))  # .65 is .065 below it, and .03 + .5 * .04 allowed
     assert (found.beta, found.refused) == (0.03, "")

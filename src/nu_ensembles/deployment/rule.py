@@ -7,7 +7,7 @@
     allows: .03 + 1.5 times the share of predictions there that it turns over + .5 times what it gains out of fold (the
     largest one must be worth what it costs beyond the middle one, too),
   - if its confidence there is not further than .03 + .5 times that gain below the accuracy that is expected there, and
-  - if the standard ensemble is not all but certain there.
+  - if the standard ensemble is not all but certain there, nor expected to be right on more than nine rows of ten.
 So little evidence buys little softness. The numbers were set on development shifts; docs/deployment.md says what came
 of them on others, and what else was tried. Beta is in units of the labelled loss (`nu.methods.Nu`, weighting): a
 constant one takes over once the labels are fitted, and what is harmless at 100 steps then ruins the ensemble at 1,000.
@@ -30,6 +30,9 @@ FREE_PRICE, PRICE_A_FLIP, PRICE_A_GAIN = 0.03, 1.5, 0.5
 LESS_SURE, LESS_SURE_A_GAIN = 0.03, 0.5
 # Mean confidence above which nothing is changed: where it is right, softness costs many times the loss.
 CERTAIN = 0.95
+# Expected accuracy above which nothing is changed, for the same reason: there is little to gain, and what did most harm
+# where a shift hurts nothing was all of this kind.
+MOSTLY_RIGHT = 0.9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +46,8 @@ class Decision:
       confidence: of what was chosen on the unlabelled rows, mean.
       source_change: of the out-of-fold NLL against the standard ensemble.
       opinions: what speaks of the standard ensemble's accuracy there.
-      refused: why nothing was taken: "source", "price", "unsure", "certain", or "" if something was.
+      refused: why nothing was taken: "source", "price", "unsure", "certain", "right", or "" if something
+        was.
     """
 
     candidate: int
@@ -65,6 +69,7 @@ class Decision:
                 "price": "it could cost more than it saves",
                 "unsure": "it would leave the ensemble less sure than it is expected to be right",
                 "certain": "the ensemble is all but certain there",
+                "right": "the ensemble is expected to be right on more than nine rows of ten there",
             }
             return f"{share}, and {costs[self.refused]}, so this is an early-stopped standard ensemble"
         source = f"{100 * abs(self.source_change):.1f} % {'lower' if self.source_change < 0 else 'higher'}"
@@ -78,7 +83,7 @@ def next_beta(evidence: ShiftEvidence) -> float | None:
         return FIRST
     refused = _refused(evidence, tried.index(FIRST))
     beta = SMALLER if refused else LARGER
-    return None if beta in tried or refused == "certain" else beta
+    return None if beta in tried or refused in ("certain", "right") else beta
 
 
 def decide(evidence: ShiftEvidence) -> Decision:
@@ -109,6 +114,8 @@ def _refused(evidence: ShiftEvidence, candidate: int) -> str:
     """Why a candidate is not taken; "" if it passes."""
     if evidence.confidence(0) > CERTAIN:
         return "certain"
+    if evidence.of_standard.accuracy > MOSTLY_RIGHT:
+        return "right"
     beta, change = float(evidence.betas[candidate]), evidence.source_change(candidate)
     first = evidence.betas.tolist().index(FIRST)
     if change > LIMITS[beta] or (beta > FIRST and change > evidence.source_change(first)):
