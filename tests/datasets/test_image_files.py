@@ -125,7 +125,7 @@ def test_photographs_are_turned_upright(folder):
         (
             {"a.png": grey(1)},
             {"image_size": (8,)},
-            "image_size must be 2 values (a whole number, a whole number) or None, not (8,)",
+            "image_size must be a pair of values (a whole number, a whole number) or None, not (8,)",
         ),
         (
             {"a.png": grey(1)},

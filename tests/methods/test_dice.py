@@ -210,11 +210,11 @@ def test_without_weight_it_is_the_standard_ensemble() -> None:
     ("options", "sentence"),
     [
         ({"alpha": -0.1}, "alpha must be a number of at least 0, not -0.1; 0 is the standard ensemble"),
-        ({"alpha": "auto"}, "alpha must be a number of at least 0, not auto"),
+        ({"alpha": "auto"}, "alpha must be a number of at least 0, not 'auto'"),
         ({"warm_up": -1}, "warm_up must be a number of at least 0"),
         ({"noise": float("nan")}, "noise must be a number of at least 0"),
         ({"discriminator_learning_rate": 0}, "discriminator_learning_rate must be a number above 0, not 0"),
-        ({"bound": float("inf")}, "bound must be a number above 0"),
+        ({"bound": float("inf")}, "bound must be a number of at least 0, not inf; give one above 0"),
         ({"hidden": 0}, "hidden must be a whole number"),
     ],
 )

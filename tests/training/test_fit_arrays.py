@@ -347,7 +347,7 @@ def bad_calls(blobs) -> dict[str, tuple[dict[str, Any], str]]:
         "augmentation": ({"augment": "flip"}, "Unknown augmentation 'flip'. Did you mean 'flip_crop'"),
         "validation columns": ({"validation": (x[:, :2], y)}, r"the validation x has rows of shape \(2,\)"),
         "validation labels": ({"validation": (x, y + 1)}, "y holds the label 3, which is not among the classes"),
-        "validation pair": ({"validation": x}, r"validation must be a pair, \(x, y\)"),
+        "validation pair": ({"validation": x}, "validation must be a pair of values or None"),
         "evaluate_every": ({"validation": (x, y), "evaluate_every": 0}, "evaluate_every must be a number above 0"),
         "seed": ({"seed": "today"}, "A seed is a whole number or a jax.random key"),
         "weights": ({"sample_weight": -np.ones(40)}, "sample_weight must be finite and not negative"),

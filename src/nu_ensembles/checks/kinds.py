@@ -120,7 +120,8 @@ def _kind(part: str, names: Mapping[str, Any]) -> Kind | None:
     if found := _TUPLE.fullmatch(part):
         of = [kinds_of(each, names) for each in _parts(found[1], ",")]
         inner = ", ".join(in_words(each) if each else "anything" for each in of)
-        return Kind(lambda value: _some(value, of), f"{len(of)} values{f' ({inner})' if any(of) else ''}")
+        how_many = "a pair of" if len(of) == 2 else str(len(of))
+        return Kind(lambda value: _some(value, of), f"{how_many} values{f' ({inner})' if any(of) else ''}")
     return None
 
 

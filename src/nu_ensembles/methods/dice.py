@@ -66,7 +66,7 @@ class Dice(BaseMethod):
         check_coefficient("noise", self.noise, "0 leaves the features as they are")
         for name in ("discriminator_learning_rate", "bound"):
             value = getattr(self, name)
-            check_coefficient(name, value, "it is a positive number")
+            check_coefficient(name, value, "give one above 0")
             if is_zero(value):
                 raise InputError(f"{name} must be a number above 0, not {shown(value)}.")
         check_whole(self.hidden, "hidden")

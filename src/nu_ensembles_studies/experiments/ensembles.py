@@ -145,7 +145,8 @@ def overall_section(results: Results) -> Section | None:
             separated = [difference for _, difference in found if difference.excludes_zero]
             counts = [sum(each.mean < 0 for each in separated), sum(each.mean > 0 for each in separated), len(found)]
             title = next(row.title for row in results.rows if row.method == method)
-            steps = "–" if method == WITHOUT_LENGTH else f"{steps_of(results, method, protocol):.2g}"
+            times = steps_of(results, method, protocol)
+            steps = "–" if method == WITHOUT_LENGTH or np.isnan(times) else f"{times:.2g}"
             numbers = (Cell(str(n), n) for n in counts)
             lines.append([Cell(title), Cell(protocol), Cell(steps), *cells, *numbers])
     if not lines:
@@ -159,9 +160,10 @@ def overall_section(results: Results) -> Section | None:
 
 
 def steps_of(results: Results, method: str, protocol: str) -> float:
-    """Steps of a method's training, in those of the standard ensemble's; the mean over seeds and places."""
+    """Steps of a method's training, in those of the standard ensemble's; the mean over seeds and places, or nan."""
     rows = [row for row in results.rows if row.method == method and row.place.protocol == protocol]
-    return float(np.nanmean(np.concatenate([results.values(row, "steps", "time") for row in rows]))) / STEPS
+    steps = np.concatenate([results.values(row, "steps", "time") for row in rows])
+    return float(np.mean(steps[~np.isnan(steps)])) / STEPS if np.isfinite(steps).any() else np.nan
 
 
 def steps_section(results: Results) -> Section | None:
