@@ -112,8 +112,9 @@ def deployment() -> str:
         )
     note = (
         f"100 labels, {results.options.seeds} seeds a shift, no label from there; against the standard ensemble that "
-        f"was stopped early, where its ECE there exceeds {HURTS:g}. By `nu-ensembles study deployment`; [shift by "
-        "shift, beside nine other ways, and where it fails](docs/deployment.md)."
+        f"was stopped early, where its ECE there exceeds {HURTS:g}. By `nu-ensembles study deployment`, with the rule "
+        "before the present one, which takes less and harms less; [shift by shift, beside nine other ways, and "
+        "where it fails](docs/deployment.md)."
     )
     return "\n".join([*with_numbers_to_the_right(head, lines), "", note, ""])
 
