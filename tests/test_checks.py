@@ -218,3 +218,19 @@ def test_what_a_public_function_cannot_use_is_refused_in_a_sentence(
         call()
     assert len(str(refused.value)) < 300
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("take", [checks.check_array, checks.refuse_foreign])
+def test_whole_numbers_that_nothing_holds_are_refused_before_anyone_converts_them(take: Callable[..., Any]) -> None:
+    for value in (10**5000, [1, 10**5000], np.array([1, 10**5000], object)):
+        with pytest.raises(InputError, match="X holds a whole number of more than 1024 bits"):
+            take(value, "X")
+    take([1, 10**300], "X")
+
+
+def test_a_forest_and_a_score_refuse_them_in_one_sentence() -> None:
+    x, y = np.arange(12.0)[:, None], np.arange(12) % 2
+    forest = nu.TemperedForest(3, random_state=0).fit(x, y)
+    for call in (lambda: forest.predict([[10**5000]]), lambda: forest.score(x, [10**5000] * 12)):
+        with pytest.raises(InputError, match="1024 bits"):
+            call()

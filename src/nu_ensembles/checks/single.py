@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LONGEST_NAME, LONGEST_PATH = 255, 4095
 # Longer whole numbers count nothing, and are none of floating point.
 LARGEST = 1 << 256
+# Of a whole number in data: a floating-point number holds no more.
+MOST_BITS = 1024
 
 
 def check_whole(value: Any, name: str, least: int = 1, most: int | None = None) -> int:
@@ -79,22 +81,41 @@ def check_array(value: Any, name: str) -> np.ndarray:
     import numpy as np
 
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
     except MemoryError:
         raise
     except Exception:  # foreign arrays raise what they like: a tensor that wants its gradient, a key
         raise InputError(f"{name} cannot be taken as an array: give one whose rows are equally long.") from None
+    if array.dtype.kind == "O":
+        _refuse_huge(array, name)
+    return array
+
+
+def _refuse_huge(array: np.ndarray, name: str) -> None:
+    """Refuses whole numbers that become neither a number of an array nor, within Python's own limit, text."""
+    if any(isinstance(each, int) and each.bit_length() > MOST_BITS for each in array.flat):
+        raise InputError(
+            f"{name} holds a whole number of more than {MOST_BITS} bits, which no array of numbers holds; give it as "
+            "text, or leave it out."
+        )
 
 
 def refuse_foreign(value: Any, name: str) -> None:
     """Refuses an array of others that will not become one of NumPy's, such as a tensor on another device.
 
-    scikit-learn would hand on whatever such an array raises.
+    scikit-learn would hand on whatever such an array raises, and what whole numbers of thousands of digits do.
     """
     import numpy as np
 
     if hasattr(value, "__array__") and not isinstance(value, np.ndarray):
         check_array(value, name)
+    elif isinstance(value, int | list | tuple | np.ndarray):
+        try:
+            array = np.asarray(value)
+        except (TypeError, ValueError):
+            return  # of what is ragged scikit-learn says so itself
+        if array.dtype.kind == "O":
+            _refuse_huge(array, name)
 
 
 def check_numbers(value: Any, name: str) -> np.ndarray:

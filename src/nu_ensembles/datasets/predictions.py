@@ -53,7 +53,7 @@ def prediction_columns(
     probabilities, labels = check_numbers(probabilities, "probabilities"), check_array(classes, "classes")
     # Half precision and objects are no types of a parquet or npz file.
     probabilities = probabilities.astype(np.result_type(probabilities.dtype, np.float32), copy=False)
-    labels = labels.astype(np.str_) if labels.dtype.kind == "O" else labels
+    labels = labels.astype(np.str_) if labels.dtype.kind == "O" and labels.ndim else labels
     if probabilities.ndim != 2 or labels.shape != probabilities.shape[1:]:
         raise InputError(
             f"Probabilities of shape {probabilities.shape} do not fit {labels.size} classes: "

@@ -64,7 +64,7 @@ def problem_of(estimator: Any, X: Any, y: Any, X_unlabeled: Any, sample_weight: 
 def check_options(estimator: Any) -> None:
     """Refuses what no option can be: an array neither equals a name nor differs."""
     for name, value in estimator.get_params(deep=False).items():
-        if isinstance(value, np.ndarray) and value.ndim and name not in MAY_BE_ARRAYS:
+        if hasattr(value, "__array__") and getattr(value, "ndim", 0) and name not in MAY_BE_ARRAYS:
             raise InputError(f"{name} must not be an array: {shown(value)}.")
         options = isinstance(value, Mapping) and all(isinstance(each, str) for each in value)
         if name in ("model_options", "method_options") and value is not None and not options:
