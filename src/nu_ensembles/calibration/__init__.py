@@ -18,7 +18,7 @@ from nu_ensembles.calibration.selection import AUTO, CalibratorChoice, choose_ca
 from nu_ensembles.calibration.smoothed_temperature import FittedSmoothedTemperature, SmoothedTemperature
 from nu_ensembles.calibration.temperature import FittedTemperature, Temperature
 from nu_ensembles.calibration.vector_scaling import FittedVectorScaling, VectorScaling
-from nu_ensembles.checks import checked
+from nu_ensembles.checks import checked, shown
 from nu_ensembles.errors import InputError, unknown_name
 
 __all__ = [
@@ -83,5 +83,7 @@ def restore(state: Mapping[str, Any]) -> FittedCalibrator:
     """
     name = state.get("calibrator") if isinstance(state, Mapping) else None
     if not isinstance(name, str) or name not in _FITTED:
-        raise InputError(f"This is not the state of a calibrator (its name is {name!r}): give what state() returned.")
+        raise InputError(
+            f"This is not the state of a calibrator (its name is {shown(name)}): give what state() returned."
+        )
     return _FITTED[name].from_state(state)

@@ -177,7 +177,7 @@ def which_labelled(y: np.ndarray, unlabeled_label: Any) -> np.ndarray:
     labelled = labelled_rows(y)
     if unlabeled_label is None:
         return labelled
-    if isinstance(unlabeled_label, list | tuple | dict | set):
+    if isinstance(unlabeled_label, list | tuple | dict | set | frozenset | range):
         raise InputError(f"unlabeled_label must be one label, not {shown(unlabeled_label)}.")
     marked = y == unlabeled_label
     if not isinstance(marked, np.ndarray):  # labels of a type that cannot equal it
